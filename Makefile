@@ -1,0 +1,58 @@
+# Every target sets up what it needs in .venv; Python 3.11 or newer and make are enough.
+# `make PYTHON=/path/to/python3.12 test` takes another Python, `make test TESTS=tests/unit ARGS=-x` a part of the tests.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench docs-check lock clean setup
+
+export PYTHON
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Folder and chosen Python are part of the name: a checkout that was moved, or is given another Python, sets itself up again.
+HERE := $(shell printf '%s' "$(CURDIR) $(PYTHON)" | cksum | cut -d ' ' -f 1)
+READY := $(VENV)/.ready-$(HERE)
+BENCH_READY := $(VENV)/.ready-bench-$(HERE)
+TESTS ?= tests
+ARGS ?=
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+demo: $(READY) ## see it work
+	@$(BIN)/emberflow demo
+
+test: $(READY) ## run all tests (Spark included)
+	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
+
+lint: $(READY) ## check style, format and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
+
+format: $(READY) ## mend style and format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(BENCH_READY) ## measure, beside its neighbours
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs-check: $(READY) ## run every snippet of the documentation
+	@$(BIN)/python -m pytest tests/docs $(ARGS)
+
+setup: $(READY) ## only make .venv ready
+
+lock: ## pin the newest versions in requirements/ (needs uv)
+	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
+	@scripts/lock.sh
+
+clean: ## remove .venv, caches and builds
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db artifacts derby.log
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(READY): pyproject.toml requirements/dev.txt requirements/java.txt scripts/setup-venv.sh
+	@scripts/setup-venv.sh dev
+	@touch $@
+
+$(BENCH_READY): $(READY) requirements/bench.txt
+	@scripts/setup-venv.sh bench
+	@touch $@

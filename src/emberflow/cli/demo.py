@@ -1,0 +1,29 @@
+"""`emberflow demo`: hands over to `emberflow.demo`, which is loaded only then."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Any
+
+from emberflow.cli.exit_codes import EXIT_CODES_HELP
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds `demo` to the command line."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "demo",
+        help="see it work on this machine",
+        description="Runs a small program and shows what happens, step by step.",
+        usage="emberflow demo [-- OPTIONS OF THE DEMO]",
+        epilog=f"examples:\n  emberflow demo\n  emberflow demo -- --help\n\n{EXIT_CODES_HELP}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the demo with what stands after `--`."""
+    demo = importlib.import_module("emberflow.demo")
+    code: int | None = demo.main(args.program_args)
+    return code or 0

@@ -1,0 +1,58 @@
+"""`emberflow explain`: shows what a program compiles to, without running the job."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.cli.program import run_program
+
+EPILOG = f"""\
+examples:
+  emberflow explain pipeline.py
+  emberflow explain pipeline.py --format mermaid > pipeline.mmd
+  emberflow explain pipeline.py --format json -- --input orders.csv
+
+The program runs up to its first execute(); nothing is read from a source and nothing is written.
+
+{EXIT_CODES_HELP}"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds `explain` to the command line."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "explain",
+        help="show what a program compiles to",
+        description="Compiles a program and prints its plan instead of running the job.",
+        usage="emberflow explain PROGRAM [options] [-- ARGUMENTS OF THE PROGRAM]",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="the Python file")
+    parser.add_argument("--format", choices=("text", "mermaid", "json"), default="text", help="default: text")
+    parser.add_argument("--engine", choices=("local", "spark"), help="compile for this engine")
+    parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the plan; a program that never executes anything is a bad program."""
+    from emberflow.plan.explain_mode import Explained
+
+    variables = {"EMBERFLOW_EXPLAIN": str(args.format)}
+    if args.engine is not None:
+        variables["EMBERFLOW_ENGINE"] = args.engine
+    try:
+        code = run_program(
+            args.program, args.program_args, variables=variables, show_traceback=args.traceback
+        )
+    except Explained as explained:
+        print(explained.text)
+        return ExitCode.OK
+    if code == ExitCode.OK:
+        print(f"{args.program} ended without calling execute(): there is no job to explain", file=sys.stderr)
+        return ExitCode.BAD_PROGRAM
+    return code

@@ -1,0 +1,86 @@
+"""Runs a user's program inside this process as `python program.py` would; used by `run` and `explain`.
+
+Options reach the program's environment as EMBERFLOW_* variables, which the public API reads. Everything that is
+changed in this process (sys.argv, sys.path, os.environ) is put back when the program ends.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from emberflow.cli.exit_codes import ExitCode, exit_code_of
+from emberflow.errors import EmberflowError, ProgramError
+
+
+def run_program(
+    program: str, arguments: Sequence[str], *, variables: Mapping[str, str], show_traceback: bool
+) -> int:
+    """The program's exit code. Errors of emberflow are printed as their message alone, unless a traceback is wanted."""
+    path = _checked(program)
+    with _as_python_would(path, program, arguments, variables):
+        try:
+            runpy.run_path(program, run_name="__main__")
+        except EmberflowError as error:
+            if show_traceback:
+                _print_traceback(error, path)
+            else:
+                print(error, file=sys.stderr)
+            return exit_code_of(error)
+        except SyntaxError as error:
+            _print_traceback(error, path)
+            return ExitCode.BAD_PROGRAM
+        except Exception as error:
+            _print_traceback(error, path)
+            return ExitCode.JOB_FAILED
+    return ExitCode.OK
+
+
+def _checked(program: str) -> Path:
+    path = Path(program)
+    if path.is_dir():
+        raise ProgramError(f"{program} is a folder", way_out="name the Python file to run")
+    if not path.is_file():
+        raise ProgramError(
+            f"there is no program {program}", way_out=f"check the path; the current folder is {Path.cwd()}"
+        )
+    return path
+
+
+@contextmanager
+def _as_python_would(
+    path: Path, program: str, arguments: Sequence[str], variables: Mapping[str, str]
+) -> Iterator[None]:
+    saved_argv, saved_path = sys.argv, sys.path[:]
+    saved_variables = {name: os.environ.get(name) for name in variables}
+    sys.argv = [program, *arguments]
+    if not sys.flags.safe_path:
+        # Python puts the folder of the script here, symlinks resolved; until now it is the folder of this command.
+        sys.path[0] = str(path.resolve().parent)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        sys.argv = saved_argv
+        sys.path[:] = saved_path
+        for name, value in saved_variables.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _print_traceback(error: BaseException, path: Path) -> None:
+    """The traceback from the program's first line on: the frames of this command and of runpy explain nothing."""
+    frame = error.__traceback__
+    while frame is not None and Path(frame.tb_frame.f_code.co_filename) != path:
+        frame = frame.tb_next
+    if frame is None and isinstance(error, SyntaxError):
+        traceback.print_exception(error.with_traceback(None))
+    else:
+        traceback.print_exception(error.with_traceback(frame or error.__traceback__))

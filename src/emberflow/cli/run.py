@@ -1,0 +1,86 @@
+"""`emberflow run`: runs a program with engine, parallelism and checkpoint directory given from outside."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from emberflow.cli.exit_codes import EXIT_CODES_HELP
+from emberflow.cli.program import run_program
+
+EPILOG = f"""\
+examples:
+  emberflow run pipeline.py
+  emberflow run pipeline.py --engine local --parallelism 4
+  emberflow run pipeline.py --engine spark --master "local[2]" --checkpoint-dir state/pipeline
+  emberflow run pipeline.py --quiet -- --input orders.csv
+
+An option given here stands for a choice the program leaves open; what the program sets itself wins.
+
+{EXIT_CODES_HELP}"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds `run` to the command line."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "run",
+        help="run a program",
+        description="Runs a Python program that builds a stream or an agent and executes it.",
+        usage="emberflow run PROGRAM [options] [-- ARGUMENTS OF THE PROGRAM]",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("program", metavar="PROGRAM", help="the Python file")
+    parser.add_argument(
+        "--engine",
+        choices=("local", "spark"),
+        help="where to run it (default: spark if pyspark is installed)",
+    )
+    parser.add_argument(
+        "--master", help='Spark master, e.g. "local[2]", spark://host:7077 or sc://host:15002'
+    )
+    parser.add_argument("--parallelism", type=_positive, metavar="N", help="parallel instances of each step")
+    parser.add_argument(
+        "--checkpoint-dir",
+        metavar="DIR",
+        help="where state lives; a second run goes on where the first stopped",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
+    parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the program and returns its exit code."""
+    return run_program(
+        args.program, args.program_args, variables=environment_of(args), show_traceback=args.traceback
+    )
+
+
+def environment_of(args: argparse.Namespace) -> dict[str, str]:
+    """The EMBERFLOW_* variables the options stand for."""
+    variables: dict[str, str] = {}
+    if args.engine is not None:
+        variables["EMBERFLOW_ENGINE"] = args.engine
+    if args.master is not None:
+        variables["EMBERFLOW_MASTER"] = args.master
+    if args.parallelism is not None:
+        variables["EMBERFLOW_PARALLELISM"] = str(args.parallelism)
+    if args.checkpoint_dir is not None:
+        variables["EMBERFLOW_CHECKPOINT_DIR"] = args.checkpoint_dir
+    if args.quiet:
+        variables["EMBERFLOW_QUIET"] = "1"
+    if args.traceback:
+        variables["EMBERFLOW_TRACEBACK"] = "1"
+    return variables
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return number
