@@ -10,7 +10,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def _checked(program: str) -> Path:
 @contextmanager
 def _as_python_would(
     path: Path, program: str, arguments: Sequence[str], variables: Mapping[str, str]
-) -> Iterator[None]:
+) -> Generator[None]:
     saved_argv, saved_path = sys.argv, sys.path[:]
     saved_variables = {name: os.environ.get(name) for name in variables}
     sys.argv = [program, *arguments]

@@ -19,7 +19,7 @@ def is_within(version: str, wanted: str) -> bool:
 def _meets(version: str, clause: str) -> bool:
     if clause.startswith("==") and clause.endswith(".*"):
         prefix = _numbers(clause[2:-2])
-        return _numbers(version)[: len(prefix)] == prefix
+        return _padded(_numbers(version), len(prefix))[: len(prefix)] == prefix
     if clause.startswith(">="):
         return _compare(version, clause[2:]) >= 0
     if clause.startswith("<"):
@@ -30,8 +30,12 @@ def _meets(version: str, clause: str) -> bool:
 def _compare(left: str, right: str) -> int:
     a, b = _numbers(left), _numbers(right)
     length = max(len(a), len(b))
-    a, b = a + (0,) * (length - len(a)), b + (0,) * (length - len(b))
+    a, b = _padded(a, length), _padded(b, length)
     return (a > b) - (a < b)
+
+
+def _padded(numbers: Version, length: int) -> Version:
+    return numbers + (0,) * (length - len(numbers))
 
 
 def _numbers(text: str) -> Version:

@@ -1,0 +1,17 @@
+"""Order of the whole run: quick tests first, so that a plain mistake shows before Spark has started."""
+
+from __future__ import annotations
+
+import pytest
+
+LATER = ("spark", "connect", "cluster")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # A stable sort: inside a group the order stays as collected, so a module's Spark session is shared.
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    marked = [index for index, name in enumerate(LATER, start=1) if item.get_closest_marker(name)]
+    return max(marked, default=0)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from emberflow.cli.exit_codes import ExitCode
+from emberflow.cli.main import main
+
+pytest.importorskip("emberflow.plan.explain_mode")
+
+EXPLAINS = """
+import os
+from emberflow.plan.explain_mode import Explained
+raise Explained("plan as " + os.environ["EMBERFLOW_EXPLAIN"])
+"""
+
+
+@pytest.mark.parametrize("form", ["text", "mermaid", "json"])
+def test_prints_the_plan_in_the_form_asked_for(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(EXPLAINS)
+    assert main(["explain", str(program), "--format", form]) == ExitCode.OK
+    assert capsys.readouterr().out == f"plan as {form}\n"
+
+
+def test_a_program_without_a_job_is_said_to_have_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("print('hello')\n")
+    assert main(["explain", str(program)]) == ExitCode.BAD_PROGRAM
+    assert "without calling execute()" in capsys.readouterr().err
