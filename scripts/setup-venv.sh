@@ -84,7 +84,7 @@ find_java() {
 make_venv
 case $purpose in
 dev)
-    say "installing the pinned packages (about 1 GB, mostly Spark) …"
+    say "installing the pinned packages (the first time about 1 GB, mostly Spark) …"
     install -r requirements/dev.txt
     install --no-deps --no-build-isolation --editable .
     code=0
