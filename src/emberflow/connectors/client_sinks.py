@@ -1,0 +1,75 @@
+"""Sinks whose records are wanted in the process that started the job: print and collect.
+
+Engines bring committed batches there and call `deliver`; no writer runs on a worker.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from emberflow.connectors.sink import Sink
+from emberflow.errors import SinkFailed
+from emberflow.events.batch import Batch
+
+
+class PrintSink(Sink):
+    """Prints each record on a line of its own, in Flink's form.
+
+    `identifier:2> value` in a program with several subtasks, `identifier> value` with one; both parts of the
+    prefix are left out where they say nothing.
+    """
+
+    to_client = True
+
+    def __init__(self, sink_identifier: str = "", stderr: bool = False, parallelism: int = 1) -> None:
+        self._identifier = sink_identifier
+        self._stderr = stderr
+        self._parallelism = parallelism
+
+    def describe(self) -> str:
+        return "Print to Std. Err" if self._stderr else "Print to Std. Out"
+
+    def deliver(self, batch: Batch, subtask: int) -> None:
+        prefix = self._prefix(subtask)
+        # Looked up late: notebooks and tests replace the streams.
+        stream = sys.stderr if self._stderr else sys.stdout
+        # One write per batch keeps lines of other threads out of ours.
+        stream.write("".join([f"{prefix}{value}\n" for value in batch.values]))
+        stream.flush()
+
+    def _prefix(self, subtask: int) -> str:
+        number = str(subtask + 1) if self._parallelism > 1 else ""
+        name = ":".join(part for part in (self._identifier, number) if part)
+        return f"{name}> " if name else ""
+
+
+class BatchQueue(Protocol):
+    """`queue.Queue`, or anything with its `put`."""
+
+    def put(self, item: Batch, /) -> Any: ...
+
+
+class CollectSink(Sink):
+    """Hands each committed batch to a function or puts it into a queue; never leaves the starting process."""
+
+    to_client = True
+
+    def __init__(self, target: Callable[[Batch], Any] | BatchQueue) -> None:
+        self._target: Callable[[Batch], Any] | None = target if callable(target) else target.put
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A plan with this sink may be shipped to workers; the queue stays at home.
+        return {"_target": None}
+
+    def describe(self) -> str:
+        return "Collect"
+
+    def deliver(self, batch: Batch, subtask: int) -> None:
+        if self._target is None:
+            raise SinkFailed(
+                "a copy of a collect sink on another process cannot deliver records",
+                way_out="deliver through the sink object that the program was built with",
+            )
+        self._target(batch)

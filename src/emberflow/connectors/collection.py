@@ -1,0 +1,39 @@
+"""A source over values that are already in memory.
+
+Made by `env.from_collection`; the values travel with the source to the workers, so this is for small inputs and tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from emberflow.connectors.source import Chunk, Position, Source
+from emberflow.errors import InvalidArgument, shorten
+
+
+class CollectionSource(Source):
+    """One channel over a list of values; a position is the index of the next value."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise InvalidArgument(
+                f"a collection source needs a list of values, not {shorten(values)}",
+                way_out="write [value] for a single value",
+            )
+        self._values = list(values)
+
+    def describe(self) -> str:
+        return f"Collection of {len(self._values)}"
+
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+        while True:
+            behind, end = self.plan(channel, position, limit)
+            yield Chunk(self._values[position:behind], behind, end=end)
+            if end:
+                return
+            position = behind
+
+    def plan(self, channel: int, position: Position, limit: int) -> tuple[Position, bool]:
+        behind = min(position + max(limit, 1), len(self._values))
+        return behind, behind >= len(self._values)

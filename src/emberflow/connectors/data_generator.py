@@ -1,0 +1,135 @@
+"""A source that computes its records, as fast as it can or at a rate.
+
+The generator function is called with 0, 1, 2, … and must give the same value for the same index each time: that
+is what makes the source start again anywhere. Nothing here sleeps: engines ask `available` and `due_ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from emberflow.connectors.source import Chunk, Position, Source
+from emberflow.errors import InvalidArgument, SourceFailed, describe_cause
+
+
+class RateLimiterStrategy:
+    """How fast a data generator may go, over all its channels together."""
+
+    def __init__(self, records_per_second: Fraction | None) -> None:
+        self.records_per_second = records_per_second
+
+    @staticmethod
+    def per_second(records_per_second: float) -> RateLimiterStrategy:
+        """Record number i is due i / `records_per_second` seconds after the start."""
+        if not records_per_second > 0 or records_per_second == float("inf"):
+            raise InvalidArgument(
+                f"a rate of {records_per_second!r} records a second is not possible",
+                way_out="give a number above zero, or RateLimiterStrategy.no_op() for no limit",
+            )
+        return RateLimiterStrategy(Fraction(records_per_second))
+
+    @staticmethod
+    def no_op() -> RateLimiterStrategy:
+        return RateLimiterStrategy(None)
+
+
+class DataGeneratorSource(Source):
+    """`generator_function(index)` for index 0, 1, …; `count=None` never ends.
+
+    Channel c of n makes the indices c, c + n, c + 2n, …, so that a rate is spread evenly; a position is
+    `[next index, n]`. `type_info` is accepted for Flink's sake; `parallelism` fixes the number of channels.
+    """
+
+    def __init__(
+        self,
+        generator_function: Callable[[int], Any],
+        type_info: Any = None,
+        count: int | None = None,
+        rate_limiter_strategy: RateLimiterStrategy | None = None,
+        parallelism: int | None = None,
+    ) -> None:
+        # Flink's GeneratorFunction is an object with a map method.
+        self._function: Callable[[int], Any] = getattr(generator_function, "map", generator_function)
+        if not callable(self._function):
+            raise InvalidArgument(
+                f"a data generator needs a function of the index, not {generator_function!r}",
+                way_out="write DataGeneratorSource(lambda index: ...)",
+            )
+        if count is not None and count < 0:
+            raise InvalidArgument(
+                f"a data generator cannot make {count} records",
+                way_out="give a count of zero or more, or None for a source that never ends",
+            )
+        if parallelism is not None and parallelism < 1:
+            raise InvalidArgument(
+                f"a data generator cannot have {parallelism} channels",
+                way_out="give a parallelism of 1 or more",
+            )
+        self.type_info = type_info
+        self.bounded = count is not None
+        self._count = count
+        self._rate = rate_limiter_strategy.records_per_second if rate_limiter_strategy else None
+        self._parallelism = parallelism
+        self._channels = parallelism or 1
+
+    def describe(self) -> str:
+        return f"Data generator ({'unbounded' if self._count is None else self._count})"
+
+    def channels(self, parallelism: int) -> int:
+        wanted = self._parallelism or parallelism
+        self._channels = max(1, wanted if self._count is None else min(wanted, self._count))
+        return self._channels
+
+    def start(self, channel: int) -> Position:
+        return [channel, self._channels]
+
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+        while True:
+            (first, step), (behind, end) = position, self._behind(position, limit)
+            values: list[Any] = []
+            try:
+                # extend keeps what was made before an error, so that it can still be delivered.
+                values.extend(map(self._function, range(first, behind, step)))
+            except Exception as error:
+                failed = first + len(values) * step
+                yield Chunk(values, [failed, step])
+                raise _generator_failed(failed, error) from error
+            position = [behind, step]
+            yield Chunk(values, position, end=end)
+            if end:
+                return
+
+    def plan(self, channel: int, position: Position, limit: int) -> tuple[Position, bool]:
+        behind, end = self._behind(position, limit)
+        return [behind, position[1]], end
+
+    def available(self, channel: int, position: Position, elapsed_ms: int) -> int | None:
+        if self._rate is None:
+            return None
+        first, step = position
+        newest_due = floor(elapsed_ms * self._rate / 1000)
+        return max(0, (newest_due - first) // step + 1)
+
+    def due_ms(self, channel: int, position: Position) -> int:
+        return 0 if self._rate is None else ceil(position[0] * 1000 / self._rate)
+
+    def _behind(self, position: Position, limit: int) -> tuple[int, bool]:
+        """The index behind the next `limit` records of a channel, and whether none follow."""
+        first, step = position
+        behind = first + max(limit, 1) * step
+        if self._count is None:
+            return behind, False
+        # The channel's first index past the end: where a channel stops must not depend on how it was cut.
+        past_end = first + max(0, ceil((self._count - first) / step)) * step
+        return min(behind, past_end), behind >= past_end
+
+
+def _generator_failed(index: int, error: Exception) -> SourceFailed:
+    return SourceFailed(
+        f"the data generator's function failed for index {index}",
+        cause=describe_cause(error),
+        way_out="fix the function; it is called with 0, 1, 2, … and must answer for each of them",
+    )

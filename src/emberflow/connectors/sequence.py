@@ -1,0 +1,54 @@
+"""A source of consecutive integers, as Flink's.
+
+Made by `env.from_sequence`. Nothing is stored: a channel is a range, and a position says what is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from emberflow.connectors.source import Chunk, Position, Source
+from emberflow.errors import InvalidArgument
+
+
+class NumberSequenceSource(Source):
+    """The integers from `start` to `end`, both included, cut into one range per channel.
+
+    A position is `[next number, last number]`, so a channel can be read without knowing how many there are.
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        if start > end:
+            raise InvalidArgument(
+                f"a number sequence from {start} to {end} is empty", way_out="let start be at most end"
+            )
+        self._start = start
+        self._end = end
+        self._channels = 1
+
+    def describe(self) -> str:
+        return f"Sequence {self._start}..{self._end}"
+
+    def channels(self, parallelism: int) -> int:
+        self._channels = max(1, min(parallelism, self._end - self._start + 1))
+        return self._channels
+
+    def start(self, channel: int) -> Position:
+        count = self._end - self._start + 1
+        first = self._start + channel * count // self._channels
+        behind = self._start + (channel + 1) * count // self._channels
+        return [first, behind - 1]
+
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+        first, last = position
+        while True:
+            behind = min(first + max(limit, 1), last + 1)
+            yield Chunk(list(range(first, behind)), [behind, last], end=behind > last)
+            if behind > last:
+                return
+            first = behind
+
+    def plan(self, channel: int, position: Position, limit: int) -> tuple[Position, bool]:
+        first, last = position
+        behind = min(first + max(limit, 1), last + 1)
+        return [behind, last], behind > last
