@@ -1,0 +1,227 @@
+"""What a file sink can be told: how records become bytes, which folder they go to, and how files are named and cut.
+
+Names and arguments are PyFlink's. Everything here is shipped to the workers, so it must be picklable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from emberflow.errors import InvalidArgument
+
+
+class Encoder:
+    """How a record becomes bytes, its newline included; derive from it for a form of your own."""
+
+    def encode(self, value: Any) -> bytes:
+        raise NotImplementedError(type(self).__name__)
+
+    def encode_all(self, values: Sequence[Any]) -> bytes:
+        """The bytes of many records, one after another."""
+        return b"".join(map(self.encode, values))
+
+    @staticmethod
+    def simple_string_encoder(charset: str = "UTF-8") -> Encoder:
+        """`str(value)` on a line of its own."""
+        return _StringEncoder(charset)
+
+    @staticmethod
+    def json_lines() -> Encoder:
+        """The value as JSON on a line of its own."""
+        return _JsonLinesEncoder()
+
+
+class _StringEncoder(Encoder):
+    def __init__(self, charset: str) -> None:
+        try:
+            "".encode(charset)
+        except LookupError as error:
+            raise InvalidArgument(
+                f"there is no charset {charset!r}",
+                way_out="use a name Python knows, such as 'UTF-8' or 'latin-1'",
+            ) from error
+        self._charset = charset
+
+    def encode(self, value: Any) -> bytes:
+        return f"{value}\n".encode(self._charset)
+
+    def encode_all(self, values: Sequence[Any]) -> bytes:
+        return "".join([f"{value}\n" for value in values]).encode(self._charset)
+
+
+class _JsonLinesEncoder(Encoder):
+    def encode(self, value: Any) -> bytes:
+        return (json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class BucketContext:
+    """What a bucket assigner is told besides the record."""
+
+    timestamp: int | None
+    current_processing_time: int
+
+
+class BucketAssigner:
+    """Which folder below the base path a record goes to; derive from it for a rule of your own."""
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        """A relative path such as `day=2026-01-31`; `""` is the base path itself."""
+        raise NotImplementedError(type(self).__name__)
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        return BasePathBucketAssigner()
+
+    @staticmethod
+    def date_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
+    ) -> BucketAssigner:
+        """By the time of writing, in Java's date format; the machine's time zone unless one is named."""
+        return _DateTimeBucketAssigner(format_str, timezone_id)
+
+    @staticmethod
+    def of(function: Callable[[Any], str]) -> BucketAssigner:
+        """A function of the record."""
+        return _FunctionBucketAssigner(function)
+
+
+class BasePathBucketAssigner(BucketAssigner):
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        return ""
+
+
+class _FunctionBucketAssigner(BucketAssigner):
+    def __init__(self, function: Callable[[Any], str]) -> None:
+        self._function = function
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        return self._function(element)
+
+
+_JAVA_DATE = {
+    "yyyy": "%Y",
+    "yy": "%y",
+    "MM": "%m",
+    "dd": "%d",
+    "HH": "%H",
+    "mm": "%M",
+    "ss": "%S",
+    "DDD": "%j",
+}
+_JAVA_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
+
+
+def to_strftime(java_format: str) -> str:
+    """Java's date format as Python's."""
+    parts: list[str] = []
+    end = 0
+    for token in _JAVA_TOKEN.finditer(java_format):
+        if token.start() != end:
+            break
+        end = token.end()
+        text = token.group()
+        if token.group(2) is None:
+            literal = text if token.group(1) is None else token.group(1).replace("''", "'") or "'"
+            parts.append(literal.replace("%", "%%"))
+        elif text in _JAVA_DATE:
+            parts.append(_JAVA_DATE[text])
+        else:
+            raise InvalidArgument(
+                f"the letters {text!r} of the date format {java_format!r} are not known",
+                way_out=f"use {', '.join(_JAVA_DATE)}, and put other letters in single quotes",
+            )
+    if end != len(java_format):
+        raise InvalidArgument(
+            f"the date format {java_format!r} has a quote that is not closed", way_out="close it with '"
+        )
+    return "".join(parts)
+
+
+class _DateTimeBucketAssigner(BucketAssigner):
+    def __init__(self, format_str: str, timezone_id: str | None) -> None:
+        self._format = to_strftime(format_str)
+        self._zone: tzinfo | None = None
+        self._last = (-1, "")
+        if timezone_id is not None:
+            try:
+                self._zone = ZoneInfo(timezone_id)
+            except (ZoneInfoNotFoundError, ValueError) as error:
+                raise InvalidArgument(
+                    f"there is no time zone {timezone_id!r}",
+                    way_out="use a name such as 'Europe/Berlin' or 'UTC'",
+                ) from error
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        second = context.current_processing_time // 1000
+        if self._last[0] != second:
+            self._last = (second, datetime.fromtimestamp(second, self._zone).strftime(self._format))
+        return self._last[1]
+
+
+@dataclass(frozen=True, slots=True)
+class RollingPolicy:
+    """When a file is ended before its epoch is. Every file ends with its epoch (a checkpoint or a micro-batch)."""
+
+    part_size: int | None = None
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1024 * 1024 * 128,
+        rollover_interval: int = 60 * 1000,
+        inactivity_interval: int = 60 * 1000,
+    ) -> RollingPolicy:
+        """A new file past `part_size` bytes; the intervals are Flink's and change nothing here, as no file outlives
+        an epoch."""
+        if part_size <= 0:
+            raise InvalidArgument(
+                f"a file cannot be ended after {part_size} bytes", way_out="give a part size above zero"
+            )
+        return RollingPolicy(part_size)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> RollingPolicy:
+        return RollingPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFileConfig:
+    """The first and the last part of every file's name."""
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for part in (self.part_prefix, self.part_suffix):
+            if "/" in part or "\\" in part or "\0" in part:
+                raise InvalidArgument(
+                    f"{part!r} cannot be part of a file's name",
+                    way_out="choose folders with with_bucket_assigner()",
+                )
+
+    @staticmethod
+    def builder() -> OutputFileConfigBuilder:
+        return OutputFileConfigBuilder()
+
+
+class OutputFileConfigBuilder:
+    def __init__(self) -> None:
+        self._prefix = "part"
+        self._suffix = ""
+
+    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
+        self._prefix = prefix
+        return self
+
+    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
+        self._suffix = suffix
+        return self
+
+    def build(self) -> OutputFileConfig:
+        return OutputFileConfig(self._prefix, self._suffix)
