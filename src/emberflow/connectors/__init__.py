@@ -1,0 +1,1 @@
+"""Source and sink contracts, and one file per system."""

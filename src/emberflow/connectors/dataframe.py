@@ -1,0 +1,146 @@
+"""Tables in and out: Spark DataFrames on Spark; on `local` anything that looks like a table.
+
+A record is a dictionary, column name -> value. The Spark engine reads and writes DataFrames by itself; the methods
+here serve the local engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from emberflow.connectors.sink import Sink
+from emberflow.connectors.source import Chunk, Source
+from emberflow.errors import InvalidArgument, shorten
+
+
+class DataFrameSource(Source):
+    """Rows of a table as dictionaries."""
+
+    ordered = False
+
+    def __init__(self, dataframe: Any) -> None:
+        self.dataframe = dataframe
+        self.bounded = not getattr(dataframe, "isStreaming", False)
+
+    def describe(self) -> str:
+        return f"{type(self.dataframe).__name__}"
+
+    def read(self, channel: int, position: int, limit: int) -> Iterator[Chunk]:
+        chunk: list[Any] = []
+        for number, row in enumerate(_rows(self.dataframe)):
+            if number < position:
+                continue
+            chunk.append(row)
+            if len(chunk) >= limit:
+                position += len(chunk)
+                yield Chunk(chunk, position)
+                chunk = []
+        yield Chunk(chunk, position + len(chunk), end=True)
+
+
+def _rows(table: Any) -> Iterator[dict[str, Any]]:
+    if hasattr(table, "to_pylist"):
+        yield from table.to_pylist()
+    elif hasattr(table, "toLocalIterator"):
+        for row in table.toLocalIterator():
+            yield row.asDict(recursive=True)
+    elif hasattr(table, "to_dict") and hasattr(table, "columns"):
+        yield from table.to_dict("records")
+    elif isinstance(table, Iterable):
+        for row in table:  # pyright: ignore[reportUnknownVariableType]
+            yield _as_dict(row)
+    else:
+        raise InvalidArgument(f"{shorten(table)} is not a table", way_out="give rows as dictionaries or named tuples")
+
+
+def _as_dict(row: Any) -> dict[str, Any]:
+    if isinstance(row, dict):
+        return row  # pyright: ignore[reportUnknownVariableType]
+    for method in ("asDict", "_asdict"):
+        convert = getattr(row, method, None)
+        if convert is not None:
+            return convert()
+    raise InvalidArgument(
+        f"the row {shorten(row)} has no column names", way_out="give rows as dictionaries or named tuples"
+    )
+
+
+class DataFrameSink(Sink):
+    """The end of a stream that becomes a table with this schema."""
+
+    to_client = True
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+
+class LocalFrame:
+    """A small table: what `to_dataframe` returns on the local engine."""
+
+    def __init__(self, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
+        self.columns = list(columns)
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def collect(self) -> list[dict[str, Any]]:
+        return list(self._rows)
+
+    def to_pandas(self) -> Any:
+        import pandas
+
+        return pandas.DataFrame(self._rows, columns=self.columns)
+
+    def to_arrow(self) -> Any:
+        import pyarrow
+
+        return pyarrow.Table.from_pylist(self._rows)
+
+    def __repr__(self) -> str:
+        return f"LocalFrame({', '.join(self.columns)}; {len(self)} rows)"
+
+
+def column_names(schema: Any) -> list[str]:
+    """Names of a DDL string ("user string, total long"), a StructType or a plain list of names."""
+    if isinstance(schema, str):
+        return [part.split()[0].rstrip(":").split(":")[0] for part in _split_fields(schema) if part.strip()]
+    names = getattr(schema, "fieldNames", None)
+    if names is not None:
+        return list(names())
+    return list(schema)
+
+
+def _split_fields(ddl: str) -> list[str]:
+    """Cuts at the commas that stand outside of <> and ()."""
+    fields, depth, start = list[str](), 0, 0
+    for position, letter in enumerate(ddl):
+        if letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            fields.append(ddl[start:position])
+            start = position + 1
+    return [*fields, ddl[start:]]
+
+
+def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """A record as a row of these columns."""
+    if isinstance(value, dict):
+        return {name: value.get(name) for name in columns}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        if len(items) != len(columns):
+            raise InvalidArgument(
+                f"the record {shorten(value)} has {len(items)} fields, the schema {len(columns)}",
+                way_out="emit dictionaries, or tuples in the order of the schema",
+            )
+        return dict(zip(columns, items, strict=True))
+    if len(columns) == 1:
+        return {columns[0]: value}
+    return {name: getattr(value, name) for name in columns}

@@ -1,0 +1,131 @@
+"""The sink contract: two-phase commit, with simpler forms built on it.
+
+A writer collects records of one task and one epoch (a micro-batch or a checkpoint interval); `prepare` makes them
+durable but invisible and returns a description of them; `commit` makes them visible. An engine may call `commit` again
+for an epoch after a crash: it must then change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from emberflow.events.batch import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class WriterContext:
+    """Which part of a job a writer serves."""
+
+    job_id: str
+    sink_id: str
+    subtask: int
+    epoch: int
+    attempt: str
+
+
+class SinkWriter(Protocol):
+    def write(self, batch: Batch) -> None: ...
+
+    def prepare(self) -> Any:
+        """Flush; returns what `commit` needs, picklable; None if there is nothing to commit."""
+        ...
+
+    def abort(self) -> None:
+        """Throw away what was written; the epoch is not committed."""
+        ...
+
+
+class Sink:
+    """Base of all sinks."""
+
+    discards: bool = False
+    """True: records need not even be brought to the sink."""
+    to_client: bool = False
+    """True: committed records are wanted in the process that started the job (print, collect)."""
+
+    def describe(self) -> str:
+        return type(self).__name__
+
+    def writer(self, context: WriterContext) -> SinkWriter:
+        raise NotImplementedError(type(self).__name__)
+
+    def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
+        """Make an epoch's prepared parts visible, all or none; called again after a crash."""
+
+    def deliver(self, batch: Batch, subtask: int) -> None:
+        """`to_client` sinks: committed records, in the process that started the job."""
+
+
+class DiscardingSink(Sink):
+    """Drops every record; for measuring."""
+
+    discards = True
+
+
+class _FunctionWriter:
+    def __init__(self, function: Any, invoke: Callable[..., None], takes_context: bool) -> None:
+        self._function = function
+        self._invoke = invoke
+        self._takes_context = takes_context
+        opener = getattr(function, "open", None)
+        if opener is not None:
+            opener(None)
+
+    def write(self, batch: Batch) -> None:
+        if not self._takes_context:
+            for value in batch.values:
+                self._invoke(value)
+            return
+        stamps = batch.timestamps or [None] * len(batch)
+        for value, stamp in zip(batch.values, stamps, strict=True):
+            self._invoke(value, SinkContext(stamp))
+
+    def prepare(self) -> Any:
+        self._close()
+        return None
+
+    def abort(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        closer = getattr(self._function, "close", None)
+        if closer is not None:
+            closer()
+
+
+@dataclass(frozen=True, slots=True)
+class SinkContext:
+    """What `SinkFunction.invoke` is told about a record."""
+
+    timestamp: int | None
+
+
+class SinkFunction:
+    """A custom sink in one method. At least once: a record may be written again after a crash; derive from `Sink`
+    for exactly-once. `open` and `close` are called around every epoch of a task."""
+
+    def open(self, runtime_context: Any) -> None:
+        """Before the first record of an epoch."""
+
+    def invoke(self, value: Any, context: SinkContext) -> None:
+        raise NotImplementedError("invoke() must be overridden")
+
+    def close(self) -> None:
+        """After the last record of an epoch."""
+
+
+class FunctionSink(Sink):
+    """Hosts a `SinkFunction` or a plain `function(value)`."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def describe(self) -> str:
+        return getattr(self._function, "__qualname__", type(self._function).__qualname__)
+
+    def writer(self, context: WriterContext) -> SinkWriter:
+        if isinstance(self._function, SinkFunction):
+            return _FunctionWriter(self._function, self._function.invoke, True)
+        return _FunctionWriter(self._function, self._function, False)

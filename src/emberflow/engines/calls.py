@@ -1,0 +1,82 @@
+"""Running operators' asynchronous calls. Both engines use these; ends of calls are handed over on one thread only."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+Call = Callable[[], Any]
+Done = Callable[[Any, BaseException | None], None]
+
+
+class _Limits:
+    """One semaphore per step: at most `capacity` of its calls run at once."""
+
+    def __init__(self) -> None:
+        self._semaphores: dict[tuple[str, int], asyncio.Semaphore] = {}
+
+    async def run(self, limiter: str, capacity: int, call: Call) -> tuple[Any, BaseException | None]:
+        semaphore = self._semaphores.get((limiter, capacity))
+        if semaphore is None:
+            semaphore = self._semaphores[(limiter, capacity)] = asyncio.Semaphore(capacity)
+        async with semaphore:
+            try:
+                return await call(), None
+            except Exception as error:
+                return None, error
+
+
+class LoopCalls:
+    """Calls on the running event loop of the caller's own thread (local engine)."""
+
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        self._limits = _Limits()
+        self._failed = failed
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(limiter, capacity, call, done))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
+        result, error = await self._limits.run(limiter, capacity, call)
+        try:
+            done(result, error)
+        except BaseException as failure:
+            self._failed(failure)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._running)
+
+    async def cancel(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+
+class ThreadCalls:
+    """Calls on an event loop in a thread of its own; their ends wait in a mailbox until the caller takes them."""
+
+    def __init__(self) -> None:
+        self._limits = _Limits()
+        self._mailbox: queue.SimpleQueue[tuple[Done, Any, BaseException | None]] = queue.SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True, name="emberflow-calls").start()
+
+    def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
+        asyncio.run_coroutine_threadsafe(self._run(limiter, capacity, call, done), self._loop)
+
+    async def _run(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
+        result, error = await self._limits.run(limiter, capacity, call)
+        self._mailbox.put((done, result, error))
+
+    def wait_while(self, busy: Callable[[], bool]) -> None:
+        """Hands over ends of calls until `busy()` is false."""
+        while busy():
+            done, result, error = self._mailbox.get()
+            done(result, error)

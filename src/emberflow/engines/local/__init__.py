@@ -1,0 +1,1 @@
+"""The local engine: one process, one mailbox thread per job, no JVM."""

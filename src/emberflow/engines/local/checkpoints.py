@@ -1,0 +1,141 @@
+"""Checkpoints of the local engine: state, source positions and prepared sink commits, all or nothing.
+
+`FileCheckpoints` writes everything at each checkpoint; `SqliteCheckpoints` (sqlite_checkpoints.py) only what changed.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from emberflow.engines.manifest import write_atomically
+from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.events.codecs import decode, encode
+from emberflow.operators.scope import EntryLoader, SavedScope, Scope
+from emberflow.state.entry import Entry
+
+_HEADER = struct.Struct("<4sBIQ")
+_MAGIC = b"EFCP"
+_VERSION = 1
+_KEPT = 2
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceState:
+    """Where each channel of a source is."""
+
+    positions: list[Any]
+    ended: list[bool]
+
+
+@dataclass(slots=True, kw_only=True)
+class Checkpoint:
+    """Everything but the entries of keyed state, which the store handles by itself."""
+
+    epoch: int
+    sources: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
+    scopes: dict[str, list[SavedScope]] = field(default_factory=dict[str, list[SavedScope]])
+    prepared: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+
+
+class CheckpointStore(Protocol):
+    def load(self) -> Checkpoint | None:
+        """The newest complete checkpoint."""
+        ...
+
+    def entries(self, uid: str) -> dict[Any, Entry]:
+        """Entries to be held in memory from the start (after `load`)."""
+        ...
+
+    def loader(self, uid: str) -> EntryLoader | None:
+        """Finds entries that are not in memory."""
+        ...
+
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None: ...
+
+
+class NoCheckpoints:
+    """State lives as long as the job."""
+
+    def load(self) -> Checkpoint | None:
+        return None
+
+    def entries(self, uid: str) -> dict[Any, Entry]:
+        return {}
+
+    def loader(self, uid: str) -> EntryLoader | None:
+        return None
+
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
+        for scope in (scope for tasks in scopes.values() for scope in tasks):
+            scope.removed.clear()
+
+
+class FileCheckpoints:
+    """One file per checkpoint: header with length and checksum, then the encoded state."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "local"
+        self._entries: dict[str, dict[Any, dict[str, Any]]] = {}
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unusable(directory, error) from error
+
+    def load(self) -> Checkpoint | None:
+        for path in sorted(self._directory.glob("chk-*.ckpt"), reverse=True):
+            checkpoint, self._entries = read_checkpoint(path)
+            return checkpoint
+        return None
+
+    def entries(self, uid: str) -> dict[Any, Entry]:
+        return {key: Entry(values) for key, values in self._entries.pop(uid, {}).items()}
+
+    def loader(self, uid: str) -> EntryLoader | None:
+        return None
+
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
+        entries: dict[str, dict[Any, dict[str, Any]]] = {}
+        for uid, tasks in scopes.items():
+            merged = entries[uid] = {}
+            for scope in tasks:
+                scope.removed.clear()
+                for key, entry in scope.entries.items():
+                    if entry:
+                        entry.dirty = False
+                        merged[key] = dict(entry)
+        body = encode((checkpoint, entries))
+        data = _HEADER.pack(_MAGIC, _VERSION, zlib.crc32(body), len(body)) + body
+        try:
+            write_atomically(self._directory / f"chk-{checkpoint.epoch:08d}.ckpt", data)
+            for old in sorted(self._directory.glob("chk-*.ckpt"))[:-_KEPT]:
+                old.unlink()
+        except OSError as error:
+            raise unusable(self._directory, error) from error
+
+
+def read_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, dict[Any, dict[str, Any]]]]:
+    """Files appear whole or not at all, so one that fails its check was damaged afterwards: that is never skipped
+    silently, because an older checkpoint would repeat committed output."""
+    data = path.read_bytes()
+    body = data[_HEADER.size :]
+    if len(data) >= _HEADER.size:
+        magic, version, crc, size = _HEADER.unpack_from(data)
+        if magic == _MAGIC and version == _VERSION and size == len(body) and crc == zlib.crc32(body):
+            return decode(body)
+    raise CorruptData(
+        f"the checkpoint {path} is damaged",
+        way_out=f"delete it to fall back on the one before; output committed since then would be repeated: {path}",
+    )
+
+
+def unusable(directory: Path, error: BaseException) -> CheckpointUnusable:
+    return CheckpointUnusable(
+        f"the checkpoint directory {directory} cannot be written",
+        cause=describe_cause(error),
+        way_out="free space or choose another directory (checkpoint_dir=, --checkpoint-dir)",
+        committed="the checkpoint before is complete; running the program again starts there",
+    )

@@ -1,0 +1,59 @@
+"""The local engine's door: checks a job and starts it."""
+
+from __future__ import annotations
+
+import queue
+from pathlib import Path
+from typing import Any
+
+from emberflow.connectors.dataframe import DataFrameSink, LocalFrame, as_row, column_names
+from emberflow.engines.local.checkpoints import CheckpointStore, FileCheckpoints, NoCheckpoints
+from emberflow.engines.local.job import LocalJob
+from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.manifest import open_directory
+from emberflow.errors import InvalidArgument
+from emberflow.plan.capabilities import check_capabilities
+from emberflow.plan.job import JobConfig
+from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.specs import SinkSpec
+
+STATE_BACKENDS = ("memory", "sqlite")
+
+
+class LocalEngine:
+    """Everything in this process. Options: `state_backend` ("memory" or "sqlite"), `clock` (for tests)."""
+
+    name = "local"
+    default_parallelism = 1
+
+    def submit(self, graph: JobGraph, config: JobConfig) -> LocalJob:
+        check_capabilities(graph, config, self.name)
+        manifest = open_directory(graph, config, self.name)
+        return LocalJob(graph, config, manifest, _store(config))
+
+    def to_dataframe(self, graph: JobGraph, config: JobConfig) -> LocalFrame:
+        """Runs the job to its end and returns the table."""
+        (sink,) = [node.spec.sink for node in graph.sinks if isinstance(node.spec, SinkSpec)]
+        assert isinstance(sink, DataFrameSink)
+        columns = column_names(sink.schema)
+        batches: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        sink.deliver = lambda batch, subtask: batches.put(list(batch.values))
+        self.submit(graph, config).wait()
+        rows = [as_row(value, columns) for _ in range(batches.qsize()) for value in batches.get()]
+        return LocalFrame(columns, rows)
+
+
+def _store(config: JobConfig) -> CheckpointStore:
+    backend = config.options.get("state_backend", "memory")
+    if backend not in STATE_BACKENDS:
+        raise InvalidArgument(f"there is no state backend {backend!r}", way_out=f"use one of {', '.join(STATE_BACKENDS)}")
+    if config.checkpoint_dir is None:
+        return NoCheckpoints()
+    directory = Path(config.checkpoint_dir)
+    return SqliteCheckpoints(directory) if backend == "sqlite" else FileCheckpoints(directory)
+
+
+def make_engine(**options: Any) -> LocalEngine:
+    if options.get("spark") is not None:
+        raise InvalidArgument("the engine 'local' takes no SparkSession", way_out='use engine="spark"')
+    return LocalEngine()

@@ -1,0 +1,73 @@
+"""Where a local task's output goes: into other tasks' inboxes, or into sink writers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.key_groups import KeyGroups
+from emberflow.operators.channels import ChannelId
+from emberflow.operators.operator import take
+from emberflow.engines.local.queues import Inbox, Item
+from emberflow.plan.job_graph import Exchange
+
+_EMPTY = Batch([])
+
+
+class ExchangeExit:
+    """Partitions records over the inboxes of the next stage; watermarks go to all of them.
+
+    With `holds`, watermarks wait until `release` (unordered sources, batch mode); the end of the input never waits.
+    """
+
+    def __init__(
+        self, exchange: Exchange, channel: int, inboxes: Sequence[Inbox], groups: KeyGroups, *, holds: bool
+    ) -> None:
+        self._exchange = exchange
+        self._channel: ChannelId = (exchange.id, channel)
+        self._inboxes = inboxes
+        self._groups = groups
+        self._holds = holds
+        self._held = MIN_WATERMARK
+
+    def select_channel(self, channel: int) -> None:
+        self._channel = (self._exchange.id, channel)
+
+    def on_batch(self, batch: Batch) -> None:
+        if self._holds and batch.watermarks is not None:
+            self._held = max(self._held, batch.watermarks[-1])
+            batch = Batch(batch.values, batch.timestamps, None, batch.keys)
+        if len(self._inboxes) == 1:
+            self._put(0, batch, None)
+            return
+        if self._exchange.edge.by_channel:
+            self._put(self._owner(self._channel), batch, None)
+            return
+        groups, count, maximum = self._groups, len(self._inboxes), self._groups.max_parallelism
+        positions: list[list[int]] = [[] for _ in range(count)]
+        for position, key in enumerate(batch.keys or ()):
+            positions[groups[key] * count // maximum].append(position)
+        for subtask, chosen in enumerate(positions):
+            if chosen:
+                self._put(subtask, take(batch, chosen), None)
+
+    def on_watermark(self, watermark: int) -> None:
+        if self._holds and watermark != MAX_WATERMARK:
+            self._held = max(self._held, watermark)
+            return
+        self._held = MIN_WATERMARK
+        for subtask in range(len(self._inboxes)):
+            self._put(subtask, _EMPTY, watermark)
+
+    def release(self) -> None:
+        """The end of a batch of an unordered source: its watermark counts now."""
+        if self._held != MIN_WATERMARK:
+            held, self._held = self._held, MIN_WATERMARK
+            for subtask in range(len(self._inboxes)):
+                self._put(subtask, _EMPTY, held)
+
+    def _owner(self, channel: ChannelId) -> int:
+        return self._groups[channel] * len(self._inboxes) // self._groups.max_parallelism
+
+    def _put(self, subtask: int, batch: Batch, watermark: int | None) -> None:
+        self._inboxes[subtask].put(Item(self._exchange.input_index, self._channel, batch, watermark))

@@ -1,0 +1,64 @@
+"""Bounded hand-over between tasks.
+
+Operators never wait, so a batch may overfill a queue; the task that did it then waits for room before it takes
+its next input. Memory is bounded by the limit plus what one input batch produces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from emberflow.events.batch import Batch
+from emberflow.operators.channels import ChannelId
+
+LIMIT_RECORDS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What one channel sends: records, then its watermark."""
+
+    input_index: int
+    channel: ChannelId
+    batch: Batch
+    watermark: int | None
+
+
+class Inbox:
+    """A task's input queue."""
+
+    def __init__(self, arrived: Callable[[], None]) -> None:
+        self._items: deque[Item] = deque()
+        self._records = 0
+        self._arrived = arrived
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def put(self, item: Item) -> None:
+        self._items.append(item)
+        self._records += len(item.batch)
+        if self._records >= LIMIT_RECORDS:
+            self._room.clear()
+        self._arrived()
+
+    def take(self) -> Item | None:
+        if not self._items:
+            return None
+        item = self._items.popleft()
+        self._records -= len(item.batch)
+        if self._records < LIMIT_RECORDS:
+            self._room.set()
+        return item
+
+    @property
+    def full(self) -> bool:
+        return not self._room.is_set()
+
+    async def room(self) -> None:
+        await self._room.wait()
+
+    def __len__(self) -> int:
+        return len(self._items)

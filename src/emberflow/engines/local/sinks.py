@@ -1,0 +1,90 @@
+"""Sinks on the local engine: one writer per task and epoch; epochs end at checkpoints."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from emberflow.connectors.sink import SinkWriter, WriterContext
+from emberflow.errors import EmberflowError, SinkFailed, describe_cause
+from emberflow.events.batch import Batch
+from emberflow.plan.job import JobMetrics
+from emberflow.plan.specs import SinkSpec
+from emberflow.plan.stream_graph import StreamNode
+
+
+class SinkExit:
+    """A sink at the end of one task's chain."""
+
+    def __init__(self, node: StreamNode, subtask: int, job_id: str, metrics: JobMetrics, *, immediate: bool) -> None:
+        assert isinstance(node.spec, SinkSpec)
+        self._sink = node.spec.sink
+        self._node = node
+        self._subtask = subtask
+        self._job_id = job_id
+        self._metrics = metrics
+        self._immediate = immediate
+        self._writer: SinkWriter | None = None
+        self._held: list[Batch] = []
+        self.epoch = 0
+
+    def on_batch(self, batch: Batch) -> None:
+        self._metrics.records_out += len(batch)
+        if self._sink.discards:
+            return
+        try:
+            if self._sink.to_client:
+                if self._immediate:
+                    self._sink.deliver(batch, self._subtask)
+                else:
+                    self._held.append(batch)
+                return
+            if self._writer is None:
+                context = WriterContext(self._job_id, self._node.uid, self._subtask, self.epoch, uuid.uuid4().hex[:8])
+                self._writer = self._sink.writer(context)
+            self._writer.write(batch)
+        except EmberflowError:
+            raise
+        except Exception as error:
+            raise self._failed("write", error) from error
+
+    def on_watermark(self, watermark: int) -> None:
+        """Sinks do not look at event time."""
+
+    def prepare(self) -> Any:
+        """Ends the epoch: what must be committed once the checkpoint is durable."""
+        writer, self._writer = self._writer, None
+        try:
+            return None if writer is None else writer.prepare()
+        except Exception as error:
+            raise self._failed("prepare", error) from error
+
+    def deliver_held(self) -> None:
+        held, self._held = self._held, []
+        for batch in held:
+            self._sink.deliver(batch, self._subtask)
+
+    def abort(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.abort()
+
+    @property
+    def uid(self) -> str:
+        return self._node.uid
+
+    def commit(self, epoch: int, prepared: list[Any]) -> None:
+        try:
+            self._sink.commit(self._job_id, self._node.uid, epoch, prepared)
+        except Exception as error:
+            raise self._failed("commit", error) from error
+
+    def _failed(self, what: str, error: Exception) -> EmberflowError:
+        if isinstance(error, EmberflowError):
+            return error
+        return SinkFailed(
+            f"sink {self._node.name!r} could not {what}",
+            cause=describe_cause(error),
+            way_out="mend the sink's target and run the program again",
+            committed="what was written since the last checkpoint is not committed",
+        )

@@ -1,0 +1,100 @@
+"""Keyed state in SQLite: a checkpoint is one transaction that writes the keys that changed.
+
+Keys are found by their stable hash; a row holds all keys of one hash, because equal keys may pickle differently.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.local.checkpoints import Checkpoint, unusable
+from emberflow.events.codecs import decode, encode
+from emberflow.events.key_groups import stable_hash
+from emberflow.operators.scope import EntryLoader, Scope
+from emberflow.state.entry import Entry
+
+_CACHED_ENTRIES = 200_000
+"""Clean entries above this number leave memory after a checkpoint."""
+
+
+class SqliteCheckpoints:
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(directory / "state.db", isolation_level=None, check_same_thread=False)
+            self._db.execute("pragma journal_mode=wal")
+            self._db.execute("pragma synchronous=full")
+            self._db.execute("create table if not exists checkpoint(id integer primary key, data blob)")
+            self._db.execute(
+                "create table if not exists entries(uid text, hash integer, data blob, primary key(uid, hash))"
+                " without rowid"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise unusable(directory, error) from error
+
+    def load(self) -> Checkpoint | None:
+        row = self._db.execute("select data from checkpoint where id = 1").fetchone()
+        return None if row is None else decode(row[0])
+
+    def entries(self, uid: str) -> dict[Any, Entry]:
+        return {}
+
+    def loader(self, uid: str) -> EntryLoader | None:
+        return _Loader(self._db, uid)
+
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
+        try:
+            self._db.execute("begin immediate")
+            for uid, tasks in scopes.items():
+                for scope in tasks:
+                    self._save_scope(uid, scope)
+            self._db.execute("insert or replace into checkpoint(id, data) values(1, ?)", (encode(checkpoint),))
+            self._db.execute("commit")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("rollback")
+            raise unusable(self._directory, error) from error
+
+    def _save_scope(self, uid: str, scope: Scope) -> None:
+        changed: dict[Any, Entry | None] = dict.fromkeys(scope.removed)
+        changed.update((key, entry or None) for key, entry in scope.entries.items() if entry.dirty)
+        by_hash: dict[int, dict[Any, Entry | None]] = {}
+        for key, entry in changed.items():
+            by_hash.setdefault(stable_hash(key), {})[key] = entry
+        for digest, keys in by_hash.items():
+            stored = _row(self._db, uid, digest)
+            for key, entry in keys.items():
+                if entry is None:
+                    stored.pop(key, None)
+                else:
+                    stored[key] = dict(entry)
+            if stored:
+                self._db.execute("insert or replace into entries values(?, ?, ?)", (uid, digest, encode(stored)))
+            else:
+                self._db.execute("delete from entries where uid = ? and hash = ?", (uid, digest))
+        scope.removed.clear()
+        for entry in scope.entries.values():
+            entry.dirty = False
+        if len(scope.entries) > _CACHED_ENTRIES:
+            scope.entries.clear()
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class _Loader:
+    def __init__(self, db: sqlite3.Connection, uid: str) -> None:
+        self._db = db
+        self._uid = uid
+
+    def load(self, key: Any) -> Entry | None:
+        found = _row(self._db, self._uid, stable_hash(key)).get(key)
+        return None if found is None else Entry(found)
+
+
+def _row(db: sqlite3.Connection, uid: str, digest: int) -> dict[Any, dict[str, Any]]:
+    row = db.execute("select data from entries where uid = ? and hash = ?", (uid, digest)).fetchone()
+    return {} if row is None else decode(row[0])

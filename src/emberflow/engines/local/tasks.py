@@ -1,0 +1,183 @@
+"""The two kinds of local tasks. Both are plain coroutines on the job's event loop: whatever they do between two
+`await`s happens undisturbed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from emberflow.connectors.source import Source
+from emberflow.engines.local.exits import ExchangeExit
+from emberflow.engines.local.queues import Inbox
+from emberflow.engines.local.sinks import SinkExit
+from emberflow.errors import EmberflowError, SourceFailed, describe_cause
+from emberflow.event_time.clock import Clock
+from emberflow.events.batch import Batch
+from emberflow.operators.scope import Scope
+from emberflow.operators.stage import StageTask
+from emberflow.plan.job import JobMetrics
+
+CHUNK_RECORDS = 1_000
+_IDLE_S = 0.05
+
+
+class Task:
+    """What the job sees of a task: its exits, and whether it is at rest."""
+
+    def __init__(self, name: str, stage: StageTask, exits: list[ExchangeExit], sinks: list[SinkExit]) -> None:
+        self.name = name
+        self.stage = stage
+        self.exits = exits
+        self.sinks = sinks
+        self.downstream: list[Inbox] = []
+        self.busy = False
+        self.failure: BaseException | None = None
+
+    async def run(self) -> None:
+        """Works until the task's input has ended."""
+        try:
+            await self.work()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # Whoever waits for the job to come to rest must learn of it too.
+            self.failure = error
+            raise
+
+    async def work(self) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    async def room(self) -> None:
+        """Waits until every task behind this one can take more."""
+        for inbox in self.downstream:
+            if inbox.full:
+                await inbox.room()
+
+
+class SourceTask(Task):
+    """Reads one channel of a source."""
+
+    def __init__(
+        self,
+        *args: Any,
+        source: Source,
+        channel: int,
+        gate: asyncio.Event,
+        metrics: JobMetrics,
+        clock: Clock,
+        position: Any,
+        ended: bool,
+    ) -> None:
+        super().__init__(*args)
+        self._source = source
+        self._channel = channel
+        self._gate = gate
+        self._metrics = metrics
+        self._clock = clock
+        self._started_ms = clock.now_ms() - source.due_ms(channel, position)
+        self.position: Any = position
+        self.ended = ended
+
+    async def work(self) -> None:
+        while not self.ended:
+            moved = await self._read_round()
+            for item in self.exits:
+                item.release()
+            if not moved and not self.ended:
+                await asyncio.sleep(_IDLE_S)
+
+    async def _read_round(self) -> bool:
+        """Reads until the source has nothing more to give for now."""
+        limit = self._limit()
+        if limit == 0:
+            return False
+        moved = False
+        chunks = self._source.read(self._channel, self.position, limit)
+        while True:
+            await self._gate.wait()
+            self.busy = True
+            try:
+                chunk = next(chunks, None)
+            except EmberflowError:
+                raise
+            except Exception as error:
+                raise SourceFailed(
+                    f"the source {self._source.describe()} failed behind position {self.position!r}",
+                    cause=describe_cause(error),
+                    way_out="mend the source and run the program again; it starts at the last checkpoint",
+                ) from error
+            if chunk is None:
+                self.busy = False
+                return moved
+            moved = True
+            self._metrics.records_in += len(chunk.values)
+            self._metrics.batches += 1
+            if chunk.values:
+                self.stage.feed(Batch(chunk.values, chunk.timestamps))
+            self.position = chunk.position
+            if chunk.end:
+                self.ended = True
+                self.stage.end_channel()
+            self.busy = False
+            if chunk.end:
+                return True
+            await self.room()
+            # Let the tasks behind this one work: the loop runs whoever is ready in turn.
+            await asyncio.sleep(0)
+            if self._source_is_paced():
+                return True
+
+    def _source_is_paced(self) -> bool:
+        return self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms) is not None
+
+    def _limit(self) -> int:
+        due = self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms)
+        return CHUNK_RECORDS if due is None else min(due, CHUNK_RECORDS)
+
+
+class KeyedTask(Task):
+    """Serves a share of the keys of a keyed stage."""
+
+    def __init__(self, *args: Any, scope: Scope, metrics: JobMetrics, idle_check_s: float | None) -> None:
+        super().__init__(*args)
+        self._wake = asyncio.Event()
+        self.inbox = Inbox(self._wake.set)
+        self.scope = scope
+        self._metrics = metrics
+        self._idle_check_s = idle_check_s
+        assert self.stage.head is not None
+        self._head = self.stage.head
+        self._head.enter(scope)
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def work(self) -> None:
+        while not self.scope.ended:
+            await self._until_work()
+            self.busy = True
+            item = self.inbox.take()
+            if item is not None:
+                self._head.receive(item.input_index, item.channel, item.batch, item.watermark)
+                self._metrics.watermark = self.scope.watermark
+            self._head.fire_processing_timers()
+            self.busy = False
+            await self.room()
+            await asyncio.sleep(0)
+
+    async def _until_work(self) -> None:
+        while not len(self.inbox):
+            self._wake.clear()
+            due = self.scope.processing_timers.next_time()
+            wait_s = None
+            if due is not None:
+                wait_s = (due - self.scope.clock.now_ms()) / 1000
+                if wait_s <= 0:
+                    return
+                wait_s = min(wait_s, 1.0)
+            elif self._idle_check_s is not None:
+                wait_s = self._idle_check_s
+            try:
+                await asyncio.wait_for(self._wake.wait(), wait_s)
+            except TimeoutError:
+                self._head.merge_watermarks()

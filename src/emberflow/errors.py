@@ -1,0 +1,203 @@
+"""Every error a user can meet.
+
+EmberflowError
+├── ProgramError            the program is wrong; found while it is compiled            EF1xxx
+│   ├── NotSupported        this engine or mode cannot do it; the message has the way out
+│   ├── NotKeyed            a step needs key_by() before it
+│   ├── DuplicateUid        two steps share one uid
+│   └── InvalidArgument     a value that no step accepts
+├── JobError                a running job failed                                        EF2xxx
+│   ├── StepFailed          a user function raised
+│   ├── KeySelectorFailed   the function given to key_by() raised
+│   ├── NotSerializable     a value cannot travel or be stored
+│   ├── UnknownState        a state name that was not registered in open()
+│   ├── SourceFailed        a source broke off, e.g. in the middle of a record
+│   ├── SinkFailed          a sink could not write or commit
+│   ├── WorkerLost          a worker process died more often than the job may retry
+│   └── EngineFailed        the engine below failed for a reason of its own
+├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
+│   ├── CheckpointUnusable  the directory cannot be read or written
+│   ├── ProgramChanged      the program no longer matches the checkpoint
+│   └── CorruptData         bytes that fail their check
+└── EnvironmentProblem      this machine lacks something                                EF4xxx
+    ├── JavaMissing
+    ├── PythonTooOld
+    └── PackageMissing
+
+A message has up to four lines: what happened, the cause, what to do, and what was (not) committed.
+Errors travel from Spark's workers to the driver as one marker line (`to_marker`, `from_marker`).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any, ClassVar
+
+SHORT = 120
+
+
+def shorten(value: object, limit: int = SHORT) -> str:
+    """The value as a user would recognise it, cut to `limit` characters; never raises."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, repr() raised {type(error).__name__}>"
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def describe_cause(error: BaseException) -> str:
+    """`TypeError: message` of an exception, on one line."""
+    if isinstance(error, EmberflowError):
+        return str(error).splitlines()[0]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class EmberflowError(Exception):
+    """Base of all errors; `code` is stable, `way_out` says what to do."""
+
+    code: ClassVar[str] = "EF0000"
+
+    def __init__(self, message: str, *, cause: str = "", way_out: str = "", committed: str = "") -> None:
+        self.message = message
+        self.cause = cause
+        self.way_out = way_out
+        self.committed = committed
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [f"{type(self).__name__} [{self.code}]: {self.message}"]
+        if self.cause:
+            lines.append(f"  cause: {self.cause}")
+        if self.way_out:
+            lines.append(f"  what to do: {self.way_out}")
+        if self.committed:
+            lines.append(f"  {self.committed}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self).__name__, self.message, self.cause, self.way_out, self.committed)
+
+
+class ProgramError(EmberflowError):
+    code = "EF1000"
+
+
+class NotSupported(ProgramError):
+    code = "EF1001"
+
+
+class NotKeyed(ProgramError):
+    code = "EF1002"
+
+
+class DuplicateUid(ProgramError):
+    code = "EF1003"
+
+
+class InvalidArgument(ProgramError):
+    code = "EF1004"
+
+
+class JobError(EmberflowError):
+    code = "EF2000"
+
+
+class StepFailed(JobError):
+    code = "EF2101"
+
+
+class KeySelectorFailed(JobError):
+    code = "EF2102"
+
+
+class NotSerializable(JobError):
+    code = "EF2103"
+
+
+class UnknownState(JobError):
+    code = "EF2104"
+
+
+class SourceFailed(JobError):
+    code = "EF2105"
+
+
+class SinkFailed(JobError):
+    code = "EF2106"
+
+
+class WorkerLost(JobError):
+    code = "EF2107"
+
+
+class EngineFailed(JobError):
+    code = "EF2108"
+
+
+class CheckpointError(EmberflowError):
+    code = "EF3000"
+
+
+class CheckpointUnusable(CheckpointError):
+    code = "EF3001"
+
+
+class ProgramChanged(CheckpointError):
+    code = "EF3002"
+
+
+class CorruptData(CheckpointError):
+    code = "EF3003"
+
+
+class EnvironmentProblem(EmberflowError):
+    code = "EF4000"
+
+
+class JavaMissing(EnvironmentProblem):
+    code = "EF4001"
+
+
+class PythonTooOld(EnvironmentProblem):
+    code = "EF4002"
+
+
+class PackageMissing(EnvironmentProblem):
+    code = "EF4003"
+
+
+def _classes(root: type[EmberflowError] = EmberflowError) -> dict[str, type[EmberflowError]]:
+    found = {root.__name__: root}
+    for child in root.__subclasses__():
+        found.update(_classes(child))
+    return found
+
+
+def _rebuild(name: str, message: str, cause: str, way_out: str, committed: str) -> EmberflowError:
+    kind = _classes().get(name, EmberflowError)
+    return kind(message, cause=cause, way_out=way_out, committed=committed)
+
+
+_MARKER = re.compile(r"EMBERFLOW-ERROR:([A-Za-z0-9+/=]+)")
+
+
+def to_marker(error: EmberflowError) -> str:
+    """One line that survives a trip through a foreign engine's stack trace."""
+    fields = [type(error).__name__, error.message, error.cause, error.way_out, error.committed]
+    payload = json.dumps([field[:800] for field in fields])
+    return "EMBERFLOW-ERROR:" + base64.b64encode(payload.encode()).decode()
+
+
+def from_marker(text: str) -> EmberflowError | None:
+    """The error inside a foreign stack trace, or None."""
+    found = _MARKER.search(text)
+    if not found:
+        return None
+    try:
+        name, message, cause, way_out, committed = json.loads(base64.b64decode(found.group(1)))
+    except (ValueError, TypeError):
+        return None
+    return _rebuild(name, message, cause, way_out, committed)

@@ -1,0 +1,83 @@
+"""Clocks. Nothing in the core reads the time by itself: it is handed a clock."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Protocol
+
+from emberflow.errors import InvalidArgument
+
+
+class Clock(Protocol):
+    """Processing time in milliseconds since the epoch."""
+
+    def now_ms(self) -> int: ...
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class FixedClock:
+    """Stands still: the time of one micro-batch."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+
+class Time:
+    """PyFlink's durations; `timedelta` and plain milliseconds are accepted wherever one is."""
+
+    def __init__(self, milliseconds: int) -> None:
+        self._milliseconds = milliseconds
+
+    @staticmethod
+    def milliseconds(count: int) -> Time:
+        return Time(count)
+
+    @staticmethod
+    def seconds(count: float) -> Time:
+        return Time(int(count * 1000))
+
+    @staticmethod
+    def minutes(count: float) -> Time:
+        return Time.seconds(count * 60)
+
+    @staticmethod
+    def hours(count: float) -> Time:
+        return Time.minutes(count * 60)
+
+    @staticmethod
+    def days(count: float) -> Time:
+        return Time.hours(count * 24)
+
+    def to_milliseconds(self) -> int:
+        return self._milliseconds
+
+    def __repr__(self) -> str:
+        return f"Time.milliseconds({self._milliseconds})"
+
+
+Duration = Time
+"""Flink 2 calls it Duration."""
+
+Interval = timedelta | Time | int
+
+
+def to_ms(value: Interval, what: str = "duration") -> int:
+    """Milliseconds of a `timedelta`, a `Time` or an int."""
+    if isinstance(value, timedelta):
+        return round(value.total_seconds() * 1000)
+    if isinstance(value, Time):
+        return value.to_milliseconds()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise InvalidArgument(
+        f"{what} must be a timedelta, Time or milliseconds, not {value!r}",
+        way_out="write timedelta(seconds=5), Time.seconds(5) or 5000",
+    )

@@ -1,0 +1,91 @@
+"""Watermark strategies: where a record's event time comes from and how far event time has come.
+
+The standard generators (monotonous, bounded out-of-orderness) keep only a running maximum, so any task may
+run them afresh: the receiver keeps the highest watermark it has seen. A custom generator has state and runs
+as an operator keyed by channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from emberflow.errors import InvalidArgument
+from emberflow.event_time.clock import Interval, to_ms
+
+
+class TimestampAssigner:
+    """PyFlink's form of a timestamp assigner; a plain `lambda value, timestamp: …` does as well."""
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        raise NotImplementedError("extract_timestamp() must be overridden")
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    timestamp: int
+
+
+class WatermarkOutput(Protocol):
+    def emit_watermark(self, watermark: Watermark | int) -> None: ...
+
+
+class WatermarkGenerator:
+    """A custom generator. `on_event` sees every record; `on_periodic_emit` is called after every record as well,
+    so that results do not depend on when a timer happened to fire. Its attributes are checkpointed."""
+
+    def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
+        """Emit at once where the record itself says how far time has come (punctuated)."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emit what the events so far allow (periodic)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkStrategy:
+    """How a stream gets timestamps and watermarks. Frozen: every `with_…` returns a new strategy."""
+
+    delay_ms: int | None = None
+    generator: Callable[[], WatermarkGenerator] | None = None
+    assigner: Callable[[Any, int], int] | None = None
+    idle_ms: int | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """Timestamps never go back within a channel."""
+        return WatermarkStrategy(delay_ms=0)
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Interval) -> WatermarkStrategy:
+        """A record is at most this late: the watermark is `highest timestamp - delay - 1 ms`."""
+        delay_ms = to_ms(max_out_of_orderness, "max_out_of_orderness")
+        if delay_ms < 0:
+            raise InvalidArgument(f"max_out_of_orderness must not be negative, got {delay_ms} ms")
+        return WatermarkStrategy(delay_ms=delay_ms)
+
+    @staticmethod
+    def for_generator(generator: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
+        """A custom `WatermarkGenerator`; give the class or a function that makes one, one per channel."""
+        if isinstance(generator, WatermarkGenerator):
+            raise InvalidArgument(
+                "for_generator() needs something that makes a generator, because every channel has its own",
+                way_out=f"write WatermarkStrategy.for_generator({type(generator).__name__})",
+            )
+        return WatermarkStrategy(generator=generator)
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """Timestamps only; event time moves at the end of the input."""
+        return WatermarkStrategy()
+
+    def with_timestamp_assigner(
+        self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
+    ) -> WatermarkStrategy:
+        if isinstance(timestamp_assigner, TimestampAssigner):
+            return replace(self, assigner=timestamp_assigner.extract_timestamp)
+        return replace(self, assigner=timestamp_assigner)
+
+    def with_idleness(self, idle_timeout: Interval) -> WatermarkStrategy:
+        """A channel without records for this long no longer holds back the watermark of the others."""
+        return replace(self, idle_ms=to_ms(idle_timeout, "idle_timeout"))

@@ -1,0 +1,70 @@
+"""Windows and their assigners: left-closed, right-open, aligned to the epoch plus an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from emberflow.errors import InvalidArgument
+from emberflow.event_time.clock import Interval, to_ms
+
+
+class TimeWindow(NamedTuple):
+    """[start, end) in milliseconds."""
+
+    start: int
+    end: int
+
+    def max_timestamp(self) -> int:
+        return self.end - 1
+
+
+class WindowAssigner(Protocol):
+    """Which windows a record with this timestamp belongs to."""
+
+    def assign(self, timestamp: int) -> Sequence[TimeWindow]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TumblingEventTimeWindows:
+    size_ms: int
+    offset_ms: int = 0
+
+    @staticmethod
+    def of(size: Interval, offset: Interval = 0) -> TumblingEventTimeWindows:
+        size_ms, offset_ms = to_ms(size, "size"), to_ms(offset, "offset")
+        _check("size", size_ms)
+        if abs(offset_ms) >= size_ms:
+            raise InvalidArgument(f"the offset ({offset_ms} ms) must be smaller than the window ({size_ms} ms)")
+        return TumblingEventTimeWindows(size_ms, offset_ms)
+
+    def assign(self, timestamp: int) -> Sequence[TimeWindow]:
+        start = timestamp - (timestamp - self.offset_ms) % self.size_ms
+        return (TimeWindow(start, start + self.size_ms),)
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingEventTimeWindows:
+    size_ms: int
+    slide_ms: int
+    offset_ms: int = 0
+
+    @staticmethod
+    def of(size: Interval, slide: Interval, offset: Interval = 0) -> SlidingEventTimeWindows:
+        size_ms, slide_ms, offset_ms = to_ms(size, "size"), to_ms(slide, "slide"), to_ms(offset, "offset")
+        _check("size", size_ms)
+        _check("slide", slide_ms)
+        if abs(offset_ms) >= slide_ms:
+            raise InvalidArgument(f"the offset ({offset_ms} ms) must be smaller than the slide ({slide_ms} ms)")
+        return SlidingEventTimeWindows(size_ms, slide_ms, offset_ms)
+
+    def assign(self, timestamp: int) -> Sequence[TimeWindow]:
+        last = timestamp - (timestamp - self.offset_ms) % self.slide_ms
+        first = timestamp - self.size_ms
+        return [TimeWindow(start, start + self.size_ms) for start in range(last, first, -self.slide_ms)]
+
+
+def _check(name: str, value_ms: int) -> None:
+    if value_ms <= 0:
+        raise InvalidArgument(f"a window's {name} must be positive, got {value_ms} ms")

@@ -1,0 +1,54 @@
+"""Python values as bytes and back.
+
+pickle carries everything that both sides can import; what it refuses (a lambda, a class made inside a
+function) goes through cloudpickle. The first byte says which, so that a reader never guesses.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import cloudpickle
+
+from emberflow.errors import CorruptData, NotSerializable, describe_cause, shorten
+
+PICKLE = 1
+CLOUDPICKLE = 2
+_PICKLE_TAG = bytes([PICKLE])
+_CLOUDPICKLE_TAG = bytes([CLOUDPICKLE])
+
+
+def encode(value: Any) -> bytes:
+    """Bytes of a value; raises NotSerializable."""
+    try:
+        return _PICKLE_TAG + pickle.dumps(value, 5)
+    except Exception:
+        try:
+            return _CLOUDPICKLE_TAG + cloudpickle.dumps(value, 5)
+        except Exception as error:
+            raise NotSerializable(
+                f"the value {shorten(value)} cannot be serialised",
+                cause=describe_cause(error),
+                way_out="keep locks, connections and open files out of records and state; open them in open()",
+            ) from error
+
+
+def decode(data: bytes) -> Any:
+    """The value behind `encode`'s bytes; raises CorruptData."""
+    if not data or data[0] not in (PICKLE, CLOUDPICKLE):
+        raise CorruptData(f"{len(data)} bytes with an unknown codec cannot be read")
+    try:
+        return pickle.loads(memoryview(data)[1:])
+    except Exception as error:
+        raise CorruptData(f"{len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
+
+
+def find_unserializable(values: list[Any]) -> Any:
+    """The first value that cannot be encoded, to be named in an error; None if all can."""
+    for value in values:
+        try:
+            encode(value)
+        except NotSerializable:
+            return value
+    return None

@@ -1,0 +1,104 @@
+"""Packets: what one channel sends to one key group in one batch, as bytes.
+
+The layout is versioned: version byte, codec byte, body. Integers travel as one block of 64-bit numbers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from emberflow.errors import CorruptData, NotSerializable, describe_cause, shorten
+from emberflow.events.batch import Batch
+from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable
+
+VERSION = 1
+MAX_RECORDS = 50_000
+"""A packet with more records is cut, so that no row grows without bound."""
+_NO_TIMESTAMP = -(2**63) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Records of `channel` of `edge`, then its watermark.
+
+    With `at_end`, the channel's tasks do not know of each other (file splits, DataFrame partitions): the watermark
+    counts only after every packet of the batch, and the highest one wins.
+    """
+
+    edge: int
+    channel: int
+    sequence: int
+    batch: Batch
+    watermark: int | None = None
+    at_end: bool = False
+
+
+def encode_packet(packet: Packet) -> bytes:
+    """Bytes of a packet; raises NotSerializable naming the first bad value."""
+    batch = packet.batch
+    body = (
+        packet.edge,
+        packet.channel,
+        packet.sequence,
+        list(batch.values),
+        None if batch.keys is None else list(batch.keys),
+        _pack_integers(batch.timestamps),
+        _pack_integers(batch.watermarks),
+        packet.watermark,
+        packet.at_end,
+    )
+    try:
+        return bytes((VERSION, PICKLE)) + pickle.dumps(body, 5)
+    except Exception:
+        pass
+    try:
+        return bytes((VERSION, CLOUDPICKLE)) + cloudpickle.dumps(body, 5)
+    except Exception as error:
+        culprit = find_unserializable(list(batch.values))
+        raise NotSerializable(
+            f"the value {shorten(culprit)} cannot be sent to the next step",
+            cause=describe_cause(error),
+            way_out="send plain data; open locks, connections and files in open() of the step that uses them",
+        ) from error
+
+
+def decode_packet(data: bytes) -> Packet:
+    """The packet behind the bytes; raises CorruptData."""
+    if len(data) < 2 or data[0] != VERSION or data[1] not in (PICKLE, CLOUDPICKLE):
+        raise CorruptData(
+            f"a packet of {len(data)} bytes has an unknown version",
+            way_out="run driver and workers with the same version of emberflow",
+        )
+    try:
+        body = pickle.loads(memoryview(data)[2:])
+        edge, channel, sequence, values, keys, timestamps, watermarks, watermark, at_end = body
+    except Exception as error:
+        raise CorruptData(f"a packet of {len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
+    batch = Batch(values, _unpack_integers(timestamps), _unpack_integers(watermarks), keys)
+    return Packet(edge, channel, sequence, batch, watermark, at_end)
+
+
+def _pack_integers(column: Sequence[int | None] | None) -> bytes | None:
+    if column is None:
+        return None
+    try:
+        return array("q", column).tobytes()  # type: ignore[arg-type]
+    except TypeError:
+        return array("q", [_NO_TIMESTAMP if item is None else item for item in column]).tobytes()
+
+
+def _unpack_integers(data: bytes | None) -> list[Any] | None:
+    if data is None:
+        return None
+    column = array("q")
+    column.frombytes(data)
+    numbers: list[Any] = column.tolist()
+    if _NO_TIMESTAMP in numbers:
+        return [None if item == _NO_TIMESTAMP else item for item in numbers]
+    return numbers

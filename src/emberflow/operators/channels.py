@@ -1,0 +1,60 @@
+"""Merging watermarks: a scope's event time is the minimum over its channels, idle ones excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+
+ChannelId = tuple[int, int]
+"""(edge, channel within the edge)"""
+SavedChannel = tuple[ChannelId, int, int]
+
+
+class ChannelClock:
+    """The watermark of each channel and when it last spoke."""
+
+    __slots__ = ("_active_ms", "_idle_ms", "_watermarks", "changed")
+
+    def __init__(
+        self,
+        channels: Iterable[ChannelId],
+        idle_ms: dict[int, int],
+        saved: Iterable[SavedChannel] = (),
+        now_ms: int = 0,
+    ) -> None:
+        self._watermarks: dict[ChannelId, int] = dict.fromkeys(channels, MIN_WATERMARK)
+        self._active_ms: dict[ChannelId, int] = dict.fromkeys(self._watermarks, now_ms)
+        self._idle_ms = idle_ms
+        self.changed = False
+        for channel, watermark, active_ms in saved:
+            self._watermarks[channel] = watermark
+            self._active_ms[channel] = active_ms
+
+    def spoke(self, channel: ChannelId, now_ms: int) -> None:
+        """The channel sent something: it is not idle."""
+        if self._idle_ms:
+            self._active_ms[channel] = now_ms
+
+    def advance(self, channel: ChannelId, watermark: int) -> None:
+        """A channel's watermark never goes back."""
+        if watermark > self._watermarks.get(channel, MIN_WATERMARK):
+            self._watermarks[channel] = watermark
+            self.changed = True
+
+    def minimum(self, now_ms: int, without: ChannelId | None = None) -> int:
+        """The merged watermark, optionally leaving one channel out; −∞ while every channel is idle."""
+        lowest = MAX_WATERMARK if without is not None else None
+        for channel, watermark in self._watermarks.items():
+            if channel == without or self._idle(channel, now_ms):
+                continue
+            if lowest is None or watermark < lowest:
+                lowest = watermark
+        return MIN_WATERMARK if lowest is None else lowest
+
+    def _idle(self, channel: ChannelId, now_ms: int) -> bool:
+        limit = self._idle_ms.get(channel[0])
+        return limit is not None and now_ms - self._active_ms.get(channel, now_ms) >= limit
+
+    def saved(self) -> list[SavedChannel]:
+        return [(channel, mark, self._active_ms.get(channel, 0)) for channel, mark in self._watermarks.items()]

@@ -1,0 +1,200 @@
+"""What user functions are handed: the runtime context in `open()`, the element context in `process_element()`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from emberflow.errors import NotKeyed, UnknownState
+from emberflow.events.batch import MIN_WATERMARK
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState, make_handle
+
+
+class TimeDomain(Enum):
+    EVENT_TIME = "event_time"
+    PROCESSING_TIME = "processing_time"
+
+
+class RuntimeContext:
+    """Handed to `open()`: who the function is, and its keyed state."""
+
+    def __init__(
+        self,
+        step_name: str,
+        operator: KeyedOperator | None = None,
+        subtask: int = 0,
+        parallelism: int = 1,
+        parameters: dict[str, str] | None = None,
+    ) -> None:
+        self._step_name = step_name
+        self._operator = operator
+        self._subtask = subtask
+        self._parallelism = parallelism
+        self._parameters = parameters or {}
+        self._handles: dict[str, Any] = {}
+
+    def get_task_name(self) -> str:
+        return self._step_name
+
+    def get_index_of_this_subtask(self) -> int:
+        return self._subtask
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        return self._parallelism
+
+    def get_job_parameter(self, key: str, default_value: str | None = None) -> str | None:
+        return self._parameters.get(key, default_value)
+
+    def get_state(self, state_descriptor: ValueStateDescriptor | str) -> ValueState[Any]:
+        return self._handle(state_descriptor)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor | str) -> ListState[Any]:
+        return self._handle(state_descriptor)
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor | str) -> MapState[Any, Any]:
+        return self._handle(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor | str) -> ReducingState[Any]:
+        return self._handle(state_descriptor)
+
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor | str
+    ) -> AggregatingState[Any, Any]:
+        return self._handle(state_descriptor)
+
+    def _handle(self, descriptor: StateDescriptor | str) -> Any:
+        if self._operator is None:
+            name = descriptor if isinstance(descriptor, str) else descriptor.name
+            raise NotKeyed(
+                f"step {self._step_name!r} asks for the state {name!r}, but its stream has no keys",
+                way_out="call key_by() before the step",
+            )
+        if isinstance(descriptor, str):
+            found = self._handles.get(descriptor)
+            if found is None:
+                raise self._unknown(descriptor)
+            return found
+        handle = self._handles.get(descriptor.name)
+        if handle is None:
+            handle = self._handles[descriptor.name] = make_handle(descriptor, self._operator.cursor)
+        return handle
+
+    def _unknown(self, name: str) -> UnknownState:
+        near = get_close_matches(name, self._handles, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(map(repr, self._handles)) or "none"
+        return UnknownState(
+            f"step {self._step_name!r} has no state named {name!r}{hint}",
+            cause=f"registered so far: {known}",
+            way_out="register it with a descriptor first, e.g. get_state(ValueStateDescriptor('name'))",
+        )
+
+
+class TimerService:
+    """Timers and times of the current key."""
+
+    __slots__ = ("_cursor", "_operator")
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        self._operator = operator
+        self._cursor = operator.cursor
+
+    def current_processing_time(self) -> int:
+        return self._operator.scope.clock.now_ms()
+
+    def current_watermark(self) -> int:
+        return self._operator.scope.watermark
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        self._operator.scope.event_timers.register(int(timestamp), self._cursor.key)
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        self._operator.scope.processing_timers.register(int(timestamp), self._cursor.key)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        self._operator.scope.event_timers.delete(int(timestamp), self._cursor.key)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        self._operator.scope.processing_timers.delete(int(timestamp), self._cursor.key)
+
+
+class ElementContext:
+    """The context of `process_element` and `on_timer` on a keyed stream. One object serves all records of a step."""
+
+    __slots__ = ("_cursor", "_domain", "_timers", "element_timestamp")
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        self._cursor = operator.cursor
+        self._timers = TimerService(operator)
+        self._domain = TimeDomain.EVENT_TIME
+        self.element_timestamp: int | None = None
+
+    def get_current_key(self) -> Any:
+        return self._cursor.key
+
+    def timestamp(self) -> int | None:
+        """Event time of the element, or the time the timer was set for."""
+        return self.element_timestamp
+
+    def timer_service(self) -> TimerService:
+        return self._timers
+
+    def time_domain(self) -> TimeDomain:
+        return self._domain
+
+    def set_timer(self, time_ms: int, domain: TimeDomain) -> None:
+        self.element_timestamp = time_ms
+        self._domain = domain
+
+
+class PlainTimerService:
+    """Times of a stream without keys; timers need keys."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: PlainContext) -> None:
+        self._context = context
+
+    def current_watermark(self) -> int:
+        return self._context.watermark
+
+    def current_processing_time(self) -> int:
+        return self._context.clock.now_ms()
+
+    def _refuse(self, timestamp: int) -> None:
+        raise NotKeyed(
+            f"step {self._context.step_name!r} registers a timer, but its stream has no keys",
+            way_out="call key_by() before the step and use a KeyedProcessFunction",
+        )
+
+    register_event_time_timer = _refuse
+    register_processing_time_timer = _refuse
+    delete_event_time_timer = _refuse
+    delete_processing_time_timer = _refuse
+
+
+class PlainContext:
+    """The context of a `ProcessFunction` on a stream without keys."""
+
+    def __init__(self, step_name: str, clock: Any) -> None:
+        self.step_name = step_name
+        self.clock = clock
+        self.element_timestamp: int | None = None
+        self.watermark = MIN_WATERMARK
+        self._timers = PlainTimerService(self)
+
+    def timestamp(self) -> int | None:
+        return self.element_timestamp
+
+    def timer_service(self) -> PlainTimerService:
+        return self._timers

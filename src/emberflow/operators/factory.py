@@ -1,0 +1,92 @@
+"""From a step's spec to its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from emberflow.event_time.clock import Clock
+from emberflow.event_time.windows import TimeWindow
+from emberflow.operators.async_wait import NO_RETRY, AsyncWaitOperator
+from emberflow.operators.contexts import PlainContext
+from emberflow.operators.keyed_process import KeyedProcessOperator
+from emberflow.operators.operator import Operator, Step
+from emberflow.operators.reduce import ReduceOperator
+from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
+from emberflow.operators.timestamps import TimestampsOperator
+from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
+from emberflow.operators.window import (
+    AggregatedContents,
+    ElementContents,
+    ReducedContents,
+    WindowContents,
+    WindowOperator,
+)
+from emberflow.operators.window_context import WindowContext
+from emberflow.plan.specs import (
+    AsyncSpec,
+    FilterSpec,
+    FlatMapSpec,
+    KeyedProcessSpec,
+    MapSpec,
+    ProcessSpec,
+    ReduceSpec,
+    Spec,
+    TimestampsSpec,
+    WatermarkGeneratorSpec,
+    WindowSpec,
+)
+from emberflow.plan.stream_graph import StreamNode
+
+
+def make_operator(node: StreamNode, clock: Clock) -> Operator:
+    """The operator of any step but sources and sinks, which engines bring themselves."""
+    step = Step(node.uid, node.name, f"{node.spec.kind} at {node.location}" if node.location else "")
+    return _MAKERS[type(node.spec)](step, node.spec, clock)
+
+
+def _process(step: Step, spec: ProcessSpec, clock: Clock) -> Operator:
+    return ProcessOperator(step, spec.function, spec.call, PlainContext(step.name, clock))
+
+
+def _async(step: Step, spec: AsyncSpec, clock: Clock) -> Operator:
+    return AsyncWaitOperator(
+        step,
+        spec.function,
+        spec.call,
+        ordered=spec.ordered,
+        capacity=spec.capacity,
+        timeout_ms=spec.timeout_ms,
+        retry=spec.retry or NO_RETRY,
+        on_timeout=spec.on_timeout,
+    )
+
+
+def _window(step: Step, spec: WindowSpec, clock: Clock) -> Operator:
+    contents: WindowContents = ElementContents()
+    if spec.reduce is not None:
+        contents = ReducedContents(spec.reduce)
+    elif spec.aggregate is not None:
+        contents = AggregatedContents(spec.aggregate)
+    process = spec.process
+    if process is None:
+        return WindowOperator(step, spec.assigner, contents, lambda key, window, held, operator: held, spec.aggregate)
+
+    def emit(key: Any, window: TimeWindow, held: Iterable[Any], operator: WindowOperator) -> Any:
+        return process.process(key, WindowContext(window, operator), held)
+
+    return WindowOperator(step, spec.assigner, contents, emit, process)
+
+
+_MAKERS: dict[type[Spec], Callable[..., Operator]] = {
+    MapSpec: lambda step, spec, clock: MapOperator(step, spec.function, spec.call),
+    FilterSpec: lambda step, spec, clock: FilterOperator(step, spec.function, spec.call),
+    FlatMapSpec: lambda step, spec, clock: FlatMapOperator(step, spec.function, spec.call),
+    ProcessSpec: _process,
+    TimestampsSpec: lambda step, spec, clock: TimestampsOperator(step, spec.strategy),
+    WatermarkGeneratorSpec: lambda step, spec, clock: WatermarkGeneratorOperator(step, spec.strategy),
+    KeyedProcessSpec: lambda step, spec, clock: KeyedProcessOperator(step, spec.function, spec.calls, spec.on_timer),
+    ReduceSpec: lambda step, spec, clock: ReduceOperator(step, spec.combine),
+    WindowSpec: _window,
+    AsyncSpec: _async,
+}

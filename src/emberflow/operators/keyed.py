@@ -1,0 +1,154 @@
+"""The keyed operator: what all steps behind key_by() share.
+
+It works on one scope at a time (`enter`). Batches come in through `receive`, channel by channel; the merged
+watermark advances between records exactly where the channel's own watermark did. Timers that a watermark fires
+emit before that watermark leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.operators.channels import ChannelId
+from emberflow.operators.operator import Operator, Step
+from emberflow.operators.scope import Scope
+from emberflow.state.entry import Cursor
+
+
+class KeyedOperator(Operator):
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self.cursor = Cursor()
+        self.scope: Scope = None  # type: ignore[assignment]
+        self._values: list[Any] = []
+        self._timestamps: list[int | None] = []
+        self._watermarks: list[int] = []
+
+    # what a kind of keyed step fills in
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        """Process records; call `advance` whenever the effective watermark moves; collect results with `collect`."""
+        raise NotImplementedError(type(self).__name__)
+
+    def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        """An event-time timer is due; the cursor points at its key, results leave behind `watermark`."""
+
+    def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        """The same for a processing-time timer."""
+
+    # what engines call
+
+    def enter(self, scope: Scope) -> None:
+        self.scope = scope
+        self.cursor.clock = scope.clock
+
+    def receive(self, input_index: int, channel: ChannelId, batch: Batch, watermark: int | None) -> None:
+        scope = self.scope
+        channels, now_ms = scope.channels, scope.clock.now_ms()
+        channels.spoke(channel, now_ms)
+        if batch.values:
+            watermarks = batch.watermarks
+            if watermarks is not None:
+                floor = channels.minimum(now_ms, without=channel)
+                last = watermarks[-1]
+                channels.advance(channel, last)
+                if floor <= scope.watermark:
+                    watermarks = None
+                elif floor < last:
+                    watermarks = [mark if mark < floor else floor for mark in watermarks]
+            self.process(batch, watermarks, input_index)
+            self.flush()
+        if watermark is not None:
+            channels.advance(channel, watermark)
+            self.merge_watermarks()
+
+    def merge_watermarks(self) -> None:
+        """Moves event time on as far as the channels allow."""
+        scope = self.scope
+        merged = scope.channels.minimum(scope.clock.now_ms())
+        if merged > scope.watermark:
+            self.on_watermark(merged)
+
+    def on_watermark(self, watermark: int) -> None:
+        self.advance(watermark)
+        if watermark == MAX_WATERMARK:
+            self._end()
+            self.advance(watermark)
+        self.flush()
+        self.output.watermark(watermark)
+
+    def fire_processing_timers(self) -> None:
+        """Fires what is due by the scope's clock."""
+        self._fire_processing(self.scope.clock.now_ms())
+        self.flush()
+
+    # for the kinds of keyed steps
+
+    def advance(self, watermark: int) -> None:
+        """Sets event time and fires the timers it makes due. Their results leave before the watermark does."""
+        scope = self.scope
+        before = scope.watermark
+        scope.watermark = watermark
+        timers = scope.event_timers
+        due = timers.pop_due(watermark)
+        while due is not None:
+            self._fire(self.on_event_timer, *due, before)
+            due = timers.pop_due(watermark)
+
+    def collect(self, results: Any, timestamp: int | None, watermark: int) -> None:
+        """Adds results to what the step emits next."""
+        values = self._values
+        before = len(values)
+        values.extend(results)
+        count = len(values) - before
+        if count == 1:
+            self._timestamps.append(timestamp)
+            self._watermarks.append(watermark)
+        elif count:
+            self._timestamps.extend([timestamp] * count)
+            self._watermarks.extend([watermark] * count)
+
+    def flush(self) -> None:
+        values = self._values
+        if not values:
+            return
+        timestamps, watermarks = self._timestamps, self._watermarks
+        self._values, self._timestamps, self._watermarks = [], [], []
+        timed = any(stamp is not None for stamp in timestamps)
+        moving = watermarks[-1] != MIN_WATERMARK
+        self.output.mixed(Batch(values, timestamps if timed else None, watermarks if moving else None))
+
+    def _fire(self, handler: Callable[[int, Any, int], None], time_ms: int, key: Any, watermark: int) -> None:
+        self.cursor.key = key
+        self.cursor.entry = self.scope.entry(key)
+        try:
+            handler(time_ms, key, watermark)
+        except Exception as error:
+            raise self.step.failed(f"timer at {time_ms} of key {key!r}", error) from error
+        if not self.cursor.entry:
+            self.scope.prune((key,))
+
+    def _fire_processing(self, now_ms: int) -> None:
+        timers, scope = self.scope.processing_timers, self.scope
+        due = timers.pop_due(now_ms)
+        while due is not None:
+            self._fire(self.on_processing_timer, *due, scope.watermark)
+            due = timers.pop_due(now_ms)
+
+    def _end(self) -> None:
+        """Input has ended: processing-time timers that are still pending fire once, early; ones that they register
+        are dropped, or a timer that sets itself again would keep a bounded job alive for ever."""
+        scope = self.scope
+        scope.ended = True
+        pending = scope.processing_timers.saved()
+        for time_ms, keys in pending:
+            for key in keys:
+                scope.processing_timers.delete(time_ms, key)
+        for time_ms, keys in pending:
+            for key in keys:
+                self._fire(self.on_processing_timer, time_ms, key, scope.watermark)
+        for time_ms, keys in scope.processing_timers.saved():
+            for key in keys:
+                scope.processing_timers.delete(time_ms, key)

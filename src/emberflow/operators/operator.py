@@ -1,0 +1,125 @@
+"""The contract between steps of a chain, and how a step emits.
+
+A `Receiver` takes batches and watermarks: another operator, an exchange or a sink. An operator emits into its
+`Output`, which hands every batch to all receivers of the main output and sorts tagged values into side outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
+from emberflow.events.batch import Batch
+from emberflow.events.output_tag import OutputTag
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Who a step is, for errors and metrics."""
+
+    uid: str
+    name: str
+    location: str = ""
+
+    def failed(self, value: object, error: BaseException) -> EmberflowError:
+        """The error a user sees when their function raised."""
+        if isinstance(error, EmberflowError):
+            return error
+        where = f" ({self.location})" if self.location else ""
+        return StepFailed(
+            f"step {self.name!r}{where} could not process the value {shorten(value)}",
+            cause=describe_cause(error),
+            way_out="fix the function, or handle such values in it; --traceback shows the Python stack",
+            committed="what was processed since the last checkpoint is not committed; "
+            "running the program again starts before this value",
+        )
+
+
+class Receiver(Protocol):
+    def on_batch(self, batch: Batch) -> None: ...
+
+    def on_watermark(self, watermark: int) -> None: ...
+
+
+class CallService(Protocol):
+    """Runs coroutines for operators. `done` is called on the operator's own thread, never concurrently with it."""
+
+    def start(
+        self, limiter: str, capacity: int, call: Callable[[], Any], done: Callable[[Any, BaseException | None], None]
+    ) -> None: ...
+
+
+@dataclass(slots=True)
+class Output:
+    """Where an operator's records go."""
+
+    main: list[Receiver] = field(default_factory=list[Receiver])
+    side: dict[str, list[Receiver]] = field(default_factory=dict[str, list[Receiver]])
+
+    def batch(self, batch: Batch) -> None:
+        if batch.values:
+            for receiver in self.main:
+                receiver.on_batch(batch)
+
+    def watermark(self, watermark: int) -> None:
+        for receiver in self.main:
+            receiver.on_watermark(watermark)
+        for receivers in self.side.values():
+            for receiver in receivers:
+                receiver.on_watermark(watermark)
+
+    def mixed(self, batch: Batch) -> None:
+        """Like `batch`, for functions that may yield `(OutputTag, value)` pairs among their results."""
+        tagged = [i for i, value in enumerate(batch.values) if value.__class__ is tuple and is_tagged(value)]
+        if not tagged:
+            self.batch(batch)
+            return
+        chosen: dict[str | None, list[int]] = {}
+        marks = set(tagged)
+        for i, value in enumerate(batch.values):
+            chosen.setdefault(value[0].tag_id if i in marks else None, []).append(i)
+        for tag_id, positions in chosen.items():
+            part = take(batch, positions)
+            if tag_id is None:
+                self.batch(part)
+                continue
+            part.values = [value[1] for value in part.values]
+            for receiver in self.side.get(tag_id, ()):
+                receiver.on_batch(part)
+
+
+def is_tagged(value: tuple[Any, ...]) -> bool:
+    return len(value) == 2 and value[0].__class__ is OutputTag
+
+
+def take(batch: Batch, positions: Sequence[int]) -> Batch:
+    """The records at these positions."""
+    values, timestamps, watermarks, keys = batch.values, batch.timestamps, batch.watermarks, batch.keys
+    return Batch(
+        [values[i] for i in positions],
+        None if timestamps is None else [timestamps[i] for i in positions],
+        None if watermarks is None else [watermarks[i] for i in positions],
+        None if keys is None else [keys[i] for i in positions],
+    )
+
+
+class Operator:
+    """A step that works record by record and keeps nothing between records."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.output = Output()
+
+    def open(self, context: Any) -> None:
+        """Called once before the first record, with the step's runtime context."""
+
+    def on_batch(self, batch: Batch) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+    def on_watermark(self, watermark: int) -> None:
+        self.output.watermark(watermark)
+
+    def close(self) -> None:
+        """Called once after the last record."""

@@ -1,0 +1,143 @@
+"""A running stage: the operators of one stage, wired together, with its exits to exchanges and sinks.
+
+Engines make one per task, feed it, and take what comes out at the exits. The stage knows nothing of where its input
+comes from or where its output goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from emberflow.errors import KeySelectorFailed, describe_cause, shorten
+from emberflow.event_time.clock import Clock
+from emberflow.events.batch import MAX_WATERMARK, Batch
+from emberflow.operators.async_wait import AsyncWaitOperator
+from emberflow.operators.channels import ChannelId
+from emberflow.operators.contexts import RuntimeContext
+from emberflow.operators.factory import make_operator
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.operator import CallService, Operator, Output, Receiver, Step
+from emberflow.operators.timestamps import TimestampsOperator
+from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
+from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
+from emberflow.plan.specs import SinkSpec
+from emberflow.plan.stream_graph import StreamNode
+
+
+class Exits(Protocol):
+    """Where a stage's output goes; made by the engine."""
+
+    def exchange(self, exchange: Exchange) -> Receiver: ...
+
+    def sink(self, node: StreamNode) -> Receiver: ...
+
+
+class KeySelection:
+    """Adds keys to batches on their way into an exchange."""
+
+    def __init__(self, exchange: Exchange, step: StreamNode, target: Receiver) -> None:
+        self._select = exchange.edge.key
+        self._name = step.name
+        self._location = step.location
+        self._target = target
+
+    def on_batch(self, batch: Batch) -> None:
+        select = self._select
+        if select is None:
+            self._target.on_batch(batch)
+            return
+        keys: list[Any] = []
+        append = keys.append
+        value: Any = None
+        try:
+            for value in batch.values:
+                append(select(value))
+        except Exception as error:
+            where = f" ({self._location})" if self._location else ""
+            raise KeySelectorFailed(
+                f"the key selector in front of step {self._name!r}{where} failed for the value {shorten(value)}",
+                cause=describe_cause(error),
+                way_out="make the function given to key_by() work for every value, or filter such values out before it",
+                committed="nothing of the current batch was committed",
+            ) from error
+        self._target.on_batch(Batch(batch.values, batch.timestamps, batch.watermarks, keys))
+
+    def on_watermark(self, watermark: int) -> None:
+        self._target.on_watermark(watermark)
+
+
+class StageTask:
+    """One stage's operators. `head` is the keyed operator of a keyed stage; a source stage is fed through `entry`."""
+
+    def __init__(
+        self, graph: JobGraph, stage_id: int, exits: Exits, clock: Clock, calls: CallService | None = None
+    ) -> None:
+        stage = graph.stages[stage_id]
+        stream_graph = graph.stream_graph
+        self.stage = stage
+        self.operators: dict[int, Operator] = {}
+        self.entry = Output()
+        receivers: dict[int, Receiver] = {}
+        for node_id in stage.nodes:
+            node = stream_graph.node(node_id)
+            if isinstance(node.spec, SinkSpec):
+                receivers[node_id] = exits.sink(node)
+            elif node_id != stage.head or stage.kind is StageKind.KEYED:
+                operator = make_operator(node, clock)
+                if isinstance(operator, AsyncWaitOperator) and calls is not None:
+                    operator.connect(calls)
+                self.operators[node_id] = receivers[node_id] = operator
+        for link in stage.links:
+            self._output(link.source, link.side_tag).append(receivers[link.target])
+        for item in graph.outputs_of(stage_id):
+            target = stream_graph.node(graph.stages[item.target_stage].head)
+            selection = KeySelection(item, target, exits.exchange(item))
+            self._output(item.edge.source, item.edge.side_tag).append(selection)
+        head = self.operators.get(stage.head)
+        self.head = head if isinstance(head, KeyedOperator) else None
+        self._async = [item for item in self.operators.values() if isinstance(item, AsyncWaitOperator)]
+        self._clocks = [item for item in self.operators.values() if isinstance(item, TimestampsOperator)]
+
+    def _output(self, node_id: int, side_tag: str | None) -> list[Receiver]:
+        operator = self.operators.get(node_id)
+        output = self.entry if operator is None else operator.output
+        return output.main if side_tag is None else output.side.setdefault(side_tag, [])
+
+    def open(self, subtask: int = 0, parallelism: int = 1, parameters: dict[str, str] | None = None) -> None:
+        for operator in self.operators.values():
+            keyed = operator if isinstance(operator, KeyedOperator) else None
+            try:
+                operator.open(RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters))
+            except Exception as error:
+                raise operator.step.failed("(in open())", error) from error
+
+    def close(self) -> None:
+        for operator in self.operators.values():
+            operator.close()
+
+    def new_channel(self) -> None:
+        """The next batches come from another channel, or the channel goes on in another micro-batch."""
+        for clock in self._clocks:
+            clock.reset()
+
+    def feed(self, batch: Batch) -> None:
+        """Records of a source."""
+        self.entry.batch(batch)
+
+    def end_channel(self) -> None:
+        """A source's channel has ended."""
+        self.entry.watermark(MAX_WATERMARK)
+
+    def on_channel_selected(self, select: Callable[[ChannelId], None]) -> None:
+        """A custom watermark generator tells through `select` whose records it sends on next."""
+        if isinstance(self.head, WatermarkGeneratorOperator):
+            self.head.select_channel = select
+
+    @property
+    def calls_in_flight(self) -> int:
+        return sum(operator.in_flight for operator in self._async)
+
+
+def step_of(node: StreamNode) -> Step:
+    return Step(node.uid, node.name, node.location)

@@ -1,0 +1,120 @@
+"""map, flat_map, filter and process without keys: each one list comprehension's worth of work per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import compress
+from typing import Any
+
+from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.operators.operator import Operator, Step
+
+
+class FunctionOperator(Operator):
+    """An operator around a user function object that may have `open` and `close`."""
+
+    def __init__(self, step: Step, function: Any, call: Callable[..., Any]) -> None:
+        super().__init__(step)
+        self._function = function
+        self._call = call
+
+    def open(self, context: Any) -> None:
+        opener = getattr(self._function, "open", None)
+        if opener is not None:
+            opener(context)
+
+    def close(self) -> None:
+        closer = getattr(self._function, "close", None)
+        if closer is not None:
+            closer()
+
+
+class MapOperator(FunctionOperator):
+    def on_batch(self, batch: Batch) -> None:
+        call, results = self._call, list[Any]()
+        append = results.append
+        value: Any = None
+        try:
+            for value in batch.values:
+                append(call(value))
+        except Exception as error:
+            raise self.step.failed(value, error) from error
+        self.output.batch(Batch(results, batch.timestamps, batch.watermarks))
+
+
+class FilterOperator(FunctionOperator):
+    def on_batch(self, batch: Batch) -> None:
+        call, mask = self._call, list[Any]()
+        append = mask.append
+        value: Any = None
+        try:
+            for value in batch.values:
+                append(call(value))
+        except Exception as error:
+            raise self.step.failed(value, error) from error
+        if all(mask):
+            self.output.batch(batch)
+            return
+        timestamps, watermarks = batch.timestamps, batch.watermarks
+        self.output.batch(
+            Batch(
+                list(compress(batch.values, mask)),
+                None if timestamps is None else list(compress(timestamps, mask)),
+                None if watermarks is None else list(compress(watermarks, mask)),
+            )
+        )
+
+
+class FlatMapOperator(FunctionOperator):
+    def on_batch(self, batch: Batch) -> None:
+        call, results, counts = self._call, list[Any](), list[int]()
+        value: Any = None
+        try:
+            for value in batch.values:
+                before = len(results)
+                found: Iterable[Any] | None = call(value)
+                if found is not None:
+                    results.extend(found)
+                counts.append(len(results) - before)
+        except Exception as error:
+            raise self.step.failed(value, error) from error
+        self.output.mixed(Batch(results, repeat_each(batch.timestamps, counts), repeat_each(batch.watermarks, counts)))
+
+
+class ProcessOperator(FunctionOperator):
+    """ProcessFunction on a stream without keys: timestamps, the watermark and side outputs, but no timers or state."""
+
+    def __init__(self, step: Step, function: Any, call: Callable[..., Any], context: Any) -> None:
+        super().__init__(step, function, call)
+        self._context = context
+        self._watermark = MIN_WATERMARK
+
+    def on_batch(self, batch: Batch) -> None:
+        call, context, results, counts = self._call, self._context, list[Any](), list[int]()
+        timestamps, watermarks = batch.timestamps, batch.watermarks
+        value: Any = None
+        try:
+            for i, value in enumerate(batch.values):
+                context.element_timestamp = None if timestamps is None else timestamps[i]
+                if watermarks is not None and watermarks[i] > self._watermark:
+                    self._watermark = watermarks[i]
+                context.watermark = self._watermark
+                before = len(results)
+                found: Iterable[Any] | None = call(value, context)
+                if found is not None:
+                    results.extend(found)
+                counts.append(len(results) - before)
+        except Exception as error:
+            raise self.step.failed(value, error) from error
+        self.output.mixed(Batch(results, repeat_each(timestamps, counts), repeat_each(watermarks, counts)))
+
+    def on_watermark(self, watermark: int) -> None:
+        self._watermark = max(self._watermark, watermark)
+        self.output.watermark(watermark)
+
+
+def repeat_each(column: Any, counts: list[int]) -> list[Any] | None:
+    """Every item as often as its record produced results."""
+    if column is None:
+        return None
+    return [item for item, count in zip(column, counts, strict=True) for _ in range(count)]

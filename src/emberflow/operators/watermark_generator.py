@@ -1,0 +1,75 @@
+"""Custom watermark generators: an operator keyed by channel, so that the generator survives restarts as state.
+
+It receives a channel's records in order, asks the generator after each, and sends the channel's records on with
+the watermarks in force before each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from emberflow.event_time.watermarks import Watermark, WatermarkStrategy
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.operators.channels import ChannelId
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.operator import Step
+from emberflow.operators.timestamps import assign_timestamps
+
+GENERATOR = "$generator"
+HIGHEST = "$highest"
+
+
+class WatermarkGeneratorOperator(KeyedOperator):
+    """`select_channel` tells the exchange behind the step whose records and watermarks come next."""
+
+    def __init__(self, step: Step, strategy: WatermarkStrategy) -> None:
+        super().__init__(step)
+        self._strategy = strategy
+        self._highest = MIN_WATERMARK
+        self.select_channel: Callable[[ChannelId], None] = lambda channel: None
+
+    def emit_watermark(self, watermark: Watermark | int) -> None:
+        """The generator's output."""
+        timestamp = watermark.timestamp if isinstance(watermark, Watermark) else int(watermark)
+        if timestamp > self._highest:
+            self._highest = timestamp
+
+    def receive(self, input_index: int, channel: ChannelId, batch: Batch, watermark: int | None) -> None:
+        if batch.values:
+            self._channel(channel, batch)
+        # An earlier strategy's watermarks are replaced by the generator's, but the end of a channel is passed on,
+        # by the scope that has the channel's records: another one might overtake them.
+        if watermark == MAX_WATERMARK:
+            if self.scope.owns(channel):
+                self.select_channel(channel)
+                self.output.watermark(MAX_WATERMARK)
+            self.scope.channels.advance(channel, MAX_WATERMARK)
+            self.merge_watermarks()
+
+    def on_watermark(self, watermark: int) -> None:
+        self.scope.watermark = watermark
+        self.scope.ended = watermark == MAX_WATERMARK
+
+    def _channel(self, channel: ChannelId, batch: Batch) -> None:
+        entry = self.scope.entry(channel)
+        generator = entry.get(GENERATOR)
+        if generator is None:
+            generator = self._strategy.generator() if self._strategy.generator else None
+        self._highest = entry.get(HIGHEST, MIN_WATERMARK)
+        timestamps = assign_timestamps(self.step, self._strategy.assigner, batch)
+        watermarks: list[int] = []
+        value: Any = None
+        try:
+            for value, stamp in zip(batch.values, timestamps, strict=True):
+                watermarks.append(self._highest)
+                generator.on_event(value, stamp, self)  # type: ignore[union-attr]
+                generator.on_periodic_emit(self)  # type: ignore[union-attr]
+        except Exception as error:
+            raise self.step.failed(value, error) from error
+        entry[GENERATOR] = generator
+        entry[HIGHEST] = self._highest
+        entry.dirty = True
+        self.select_channel(channel)
+        self.output.batch(Batch(batch.values, timestamps, watermarks))
+        self.output.watermark(self._highest)

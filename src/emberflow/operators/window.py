@@ -1,0 +1,150 @@
+"""Event-time windows over keyed streams.
+
+Per key, the state maps windows to what they hold: a running value where the function is incremental, else the
+list of elements. One event-time timer per window, at its last millisecond, fires it and forgets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from typing import Any, Protocol
+
+from emberflow.event_time.windows import TimeWindow, WindowAssigner
+from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.operator import Step
+
+WINDOWS = "$windows"
+
+
+class WindowContents(Protocol):
+    """How a window's contents grow."""
+
+    def add(self, held: Any, value: Any) -> Any:
+        """The contents with one more value; `held` is None for a new window."""
+        ...
+
+    def result(self, held: Any) -> Iterable[Any]:
+        """What the window function is given when the window fires."""
+        ...
+
+
+class ElementContents:
+    """Every element is kept."""
+
+    def add(self, held: Any, value: Any) -> Any:
+        if held is None:
+            return [value]
+        held.append(value)
+        return held
+
+    def result(self, held: Any) -> Iterable[Any]:
+        return held
+
+
+class ReducedContents:
+    """One running value."""
+
+    def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
+        self._combine = combine
+
+    def add(self, held: Any, value: Any) -> Any:
+        # A one-element list, so that a value of None is told from an empty window.
+        return [value] if held is None else [self._combine(held[0], value)]
+
+    def result(self, held: Any) -> Iterable[Any]:
+        return held
+
+
+class AggregatedContents:
+    """One running accumulator."""
+
+    def __init__(self, aggregate: Any) -> None:
+        self._aggregate = aggregate
+
+    def add(self, held: Any, value: Any) -> Any:
+        accumulator = self._aggregate.create_accumulator() if held is None else held[0]
+        return [self._aggregate.add(value, accumulator)]
+
+    def result(self, held: Any) -> Iterable[Any]:
+        return [self._aggregate.get_result(held[0])]
+
+
+class WindowOperator(KeyedOperator):
+    """`emit(key, window, contents, operator)` turns a fired window's contents into results."""
+
+    def __init__(
+        self,
+        step: Step,
+        assigner: WindowAssigner,
+        contents: WindowContents,
+        emit: Callable[[Any, TimeWindow, Iterable[Any], WindowOperator], Any],
+        function: Any = None,
+    ) -> None:
+        super().__init__(step)
+        self._assign = assigner.assign
+        self._contents = contents
+        self._emit = emit
+        self._function = function
+        self.late_records = 0
+
+    def open(self, context: Any) -> None:
+        opener = getattr(self._function, "open", None)
+        if opener is not None:
+            opener(context)
+
+    def close(self) -> None:
+        closer = getattr(self._function, "close", None)
+        if closer is not None:
+            closer()
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        scope, assign, add = self.scope, self._assign, self._contents.add
+        known, found, register = scope.entries.get, scope.entry, scope.event_timers.register
+        current = scope.watermark
+        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        if batch.timestamps is None:
+            raise self._no_timestamp(batch.values[0])
+        value: Any = None
+        try:
+            for key, value, stamp, mark in zip(batch.keys or (), batch.values, batch.timestamps, marks, strict=False):
+                if mark > current:
+                    self.advance(mark)
+                    current = mark
+                if stamp is None:
+                    raise self._no_timestamp(value)
+                for window in assign(stamp):
+                    last = window[1] - 1
+                    if last <= current:
+                        self.late_records += 1
+                        continue
+                    entry = known(key)
+                    if entry is None:
+                        entry = found(key)
+                    windows = entry.get(WINDOWS)
+                    if windows is None:
+                        windows = entry[WINDOWS] = {}
+                    held = windows.get(window)
+                    if held is None:
+                        register(last, key)
+                    windows[window] = add(held, value)
+                    entry.dirty = True
+        except Exception as error:
+            raise self.step.failed(value, error) from error
+
+    def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        entry = self.cursor.entry
+        windows: dict[TimeWindow, Any] = entry.get(WINDOWS, {})
+        due = [window for window in windows if window[1] - 1 == time_ms]
+        for window in due:
+            held = windows.pop(window)
+            entry.dirty = True
+            if not windows:
+                entry.pop(WINDOWS, None)
+            results = self._emit(key, TimeWindow(*window), self._contents.result(held), self)
+            if results is not None:
+                self.collect(results, time_ms, watermark)
+
+    def _no_timestamp(self, value: Any) -> Exception:
+        return ValueError("the record has no event time; call assign_timestamps_and_watermarks() before window()")

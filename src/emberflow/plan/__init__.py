@@ -1,0 +1,1 @@
+"""The compile layer: program -> stream graph -> job graph. Frozen data; imports no engine."""

@@ -1,0 +1,89 @@
+"""What each engine cannot do, as data: refused when the plan is made, with the way out, never half-way through a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from emberflow.errors import NotSupported
+from emberflow.plan.job import JobConfig, RuntimeExecutionMode
+from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.specs import SourceSpec
+from emberflow.plan.stream_graph import StreamNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A step that an engine refuses."""
+
+    engine: str
+    mode: RuntimeExecutionMode | None
+    applies: Callable[[StreamNode], bool]
+    reason: str
+    way_out: str
+
+
+def _unbounded(node: StreamNode) -> bool:
+    return isinstance(node.spec, SourceSpec) and not node.spec.source.bounded
+
+
+def _spark_stream(node: StreamNode) -> bool:
+    return isinstance(node.spec, SourceSpec) and bool(
+        getattr(getattr(node.spec.source, "dataframe", None), "isStreaming", False)
+    )
+
+
+def _spark_batch_frame(node: StreamNode) -> bool:
+    frame = getattr(node.spec.source, "dataframe", None) if isinstance(node.spec, SourceSpec) else None
+    return frame is not None and not getattr(frame, "isStreaming", False)
+
+
+GAPS = (
+    Gap(
+        engine="local",
+        mode=RuntimeExecutionMode.BATCH,
+        applies=_unbounded,
+        reason="never ends, so it cannot run in BATCH mode",
+        way_out="use STREAMING mode",
+    ),
+    Gap(
+        engine="spark",
+        mode=RuntimeExecutionMode.BATCH,
+        applies=_unbounded,
+        reason="never ends, so it cannot run in BATCH mode",
+        way_out="use STREAMING mode",
+    ),
+    Gap(
+        engine="local",
+        mode=None,
+        applies=_spark_stream,
+        reason="is a streaming Spark DataFrame, which only Spark can run",
+        way_out='use engine="spark"',
+    ),
+    Gap(
+        engine="spark",
+        mode=RuntimeExecutionMode.STREAMING,
+        applies=_spark_batch_frame,
+        reason="is a batch DataFrame, which Spark does not join with a stream",
+        way_out="read it with spark.readStream, or run the program in BATCH mode",
+    ),
+)
+
+
+def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
+    mode = resolve_mode(graph, config)
+    for gap in GAPS:
+        if gap.engine != engine or gap.mode not in (None, mode):
+            continue
+        for node in graph.stream_graph.nodes:
+            if gap.applies(node):
+                where = f" ({node.location})" if node.location else ""
+                raise NotSupported(f"step {node.name!r}{where} {gap.reason}", way_out=gap.way_out)
+
+
+def resolve_mode(graph: JobGraph, config: JobConfig) -> RuntimeExecutionMode:
+    """AUTOMATIC means batch where every source ends and nothing is to be gone on with later."""
+    if config.mode is not RuntimeExecutionMode.AUTOMATIC:
+        return config.mode
+    batch = graph.stream_graph.bounded and config.checkpoint_dir is None
+    return RuntimeExecutionMode.BATCH if batch else RuntimeExecutionMode.STREAMING

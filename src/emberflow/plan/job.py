@@ -1,0 +1,89 @@
+"""What a program hands to an engine, and what it gets back."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from emberflow.plan.job_graph import JobGraph
+
+
+class RuntimeExecutionMode(Enum):
+    """STREAMING processes as data arrives, BATCH all of it at once; AUTOMATIC takes BATCH if every source is bounded."""
+
+    STREAMING = "streaming"
+    BATCH = "batch"
+    AUTOMATIC = "automatic"
+
+
+class JobStatus(Enum):
+    CREATED = "created"
+    RUNNING = "running"
+    FINISHED = "finished"
+    CANCELED = "canceled"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobConfig:
+    """Settings of one job."""
+
+    parallelism: int
+    max_parallelism: int
+    mode: RuntimeExecutionMode = RuntimeExecutionMode.AUTOMATIC
+    checkpoint_dir: str | None = None
+    checkpoint_interval_ms: int | None = None
+    quiet: bool = False
+    show_traceback: bool = False
+    restart_attempts: int = 0
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Engine settings by name, e.g. `trigger_ms` on Spark, `clock` in tests."""
+
+
+@dataclass(slots=True, kw_only=True)
+class JobMetrics:
+    """Running totals that engines keep up to date and progress lines show."""
+
+    records_in: int = 0
+    records_out: int = 0
+    batches: int = 0
+    watermark: int | None = None
+    duration_ms: int = 0
+    batch_ms: list[int] = field(default_factory=list[int])
+
+
+class JobHandle(Protocol):
+    """A submitted job."""
+
+    job_id: str
+    metrics: JobMetrics
+
+    def status(self) -> JobStatus: ...
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """True when the job has ended; raises what made it fail."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop cleanly; returns when everything the job started is gone."""
+        ...
+
+
+class Engine(Protocol):
+    """Hosts job graphs."""
+
+    name: str
+
+    def submit(self, graph: JobGraph, config: JobConfig) -> JobHandle: ...
+
+
+def new_job_id() -> str:
+    return uuid.uuid4().hex[:16]
+

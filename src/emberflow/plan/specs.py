@@ -1,0 +1,192 @@
+"""What each kind of step is made of: the user's functions and settings, as frozen data.
+
+`operators.factory` turns a spec into a running operator; `describe` gives what may be written as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.connectors.sink import Sink
+from emberflow.connectors.source import Source
+from emberflow.event_time.watermarks import WatermarkStrategy
+from emberflow.event_time.windows import WindowAssigner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """`kind` is the step's name in plans and error messages; `stateful` steps own keyed state."""
+
+    kind: str = "step"
+    function: Any = None
+
+    @property
+    def keyed(self) -> bool:
+        return False
+
+    def describe(self) -> dict[str, Any]:
+        return {"function": function_name(self.function)} if self.function is not None else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSpec(Spec):
+    kind: str = "source"
+    source: Source
+
+    def describe(self) -> dict[str, Any]:
+        return {"source": self.source.describe(), "bounded": self.source.bounded}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapSpec(Spec):
+    kind: str = "map"
+    call: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterSpec(Spec):
+    kind: str = "filter"
+    call: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatMapSpec(Spec):
+    kind: str = "flat_map"
+    call: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpec(Spec):
+    kind: str = "process"
+    call: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampsSpec(Spec):
+    """A standard strategy: chained, without state."""
+
+    kind: str = "timestamps"
+    strategy: WatermarkStrategy
+
+    def describe(self) -> dict[str, Any]:
+        return describe_strategy(self.strategy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkGeneratorSpec(Spec):
+    """A custom generator: a step of its own, keyed by channel."""
+
+    kind: str = "watermark_generator"
+    strategy: WatermarkStrategy
+
+    @property
+    def keyed(self) -> bool:
+        return True
+
+    def describe(self) -> dict[str, Any]:
+        return describe_strategy(self.strategy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedProcessSpec(Spec):
+    """One call per input, `(value, context) -> results`."""
+
+    kind: str = "keyed_process"
+    calls: tuple[Callable[[Any, Any], Any], ...]
+    on_timer: Callable[[int, Any], Any] | None = None
+
+    @property
+    def keyed(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceSpec(Spec):
+    kind: str = "reduce"
+    combine: Callable[[Any, Any], Any]
+
+    @property
+    def keyed(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSpec(Spec):
+    """`reduce` or `aggregate` make the window incremental; `process` sees the fired window's contents."""
+
+    kind: str = "window"
+    assigner: WindowAssigner
+    reduce: Callable[[Any, Any], Any] | None = None
+    aggregate: Any = None
+    process: Any = None
+
+    @property
+    def keyed(self) -> bool:
+        return True
+
+    def describe(self) -> dict[str, Any]:
+        named = {"reduce": self.reduce, "aggregate": self.aggregate, "process": self.process}
+        functions = {name: function_name(value) for name, value in named.items() if value is not None}
+        return {"assigner": repr(self.assigner), **functions}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsyncSpec(Spec):
+    kind: str = "async_wait"
+    call: Callable[[Any], Any]
+    ordered: bool
+    capacity: int
+    timeout_ms: int
+    retry: Any = None
+    on_timeout: Callable[[Any], Any] | None = None
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "function": function_name(self.function),
+            "ordered": self.ordered,
+            "capacity": self.capacity,
+            "timeout_ms": self.timeout_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkSpec(Spec):
+    kind: str = "sink"
+    sink: Sink
+
+    def describe(self) -> dict[str, Any]:
+        return {"sink": self.sink.describe()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedSpec(Spec):
+    """What is left of a step that was read back from JSON: enough to look at, not to run."""
+
+    details: tuple[tuple[str, Any], ...] = ()
+    is_keyed: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        return self.is_keyed
+
+    def describe(self) -> dict[str, Any]:
+        return dict(self.details)
+
+
+def function_name(function: Any) -> str:
+    """`module.Class`, `function` or `<lambda>`, as a reader of a plan would name it."""
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
+
+
+def describe_strategy(strategy: WatermarkStrategy) -> dict[str, Any]:
+    described: dict[str, Any] = {}
+    if strategy.generator is not None:
+        described["generator"] = function_name(strategy.generator)
+    elif strategy.delay_ms is not None:
+        described["max_out_of_orderness_ms"] = strategy.delay_ms
+    if strategy.idle_ms is not None:
+        described["idle_ms"] = strategy.idle_ms
+    return described

@@ -1,0 +1,148 @@
+"""The stream graph: the program as the user wrote it, one node per step.
+
+Frozen data. `to_json`/`from_json` keep everything but the functions themselves, which are named only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+from emberflow.errors import DuplicateUid, InvalidArgument
+from emberflow.plan.specs import DescribedSpec, SourceSpec, Spec, function_name
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEdge:
+    """From an upstream node (or one of its side outputs) into an input of a node.
+
+    `key` is the selector of a keyed edge; `by_channel` keys records by the channel they came through.
+    """
+
+    source: int
+    side_tag: str | None = None
+    input_index: int = 0
+    key: Callable[[Any], Any] | None = None
+    key_name: str | None = None
+    by_channel: bool = False
+
+    @property
+    def shuffles(self) -> bool:
+        return self.key_name is not None or self.by_channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamNode:
+    id: int
+    uid: str
+    name: str
+    spec: Spec
+    inputs: tuple[StreamEdge, ...] = ()
+    location: str = ""
+    parallelism: int | None = None
+    starts_chain: bool = False
+    never_chains: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamGraph:
+    name: str
+    nodes: tuple[StreamNode, ...] = field(default=())
+
+    def node(self, node_id: int) -> StreamNode:
+        return self.nodes[node_id]
+
+    @property
+    def bounded(self) -> bool:
+        return all(node.spec.source.bounded for node in self.nodes if isinstance(node.spec, SourceSpec))
+
+    def consumers(self, node_id: int) -> list[tuple[StreamNode, StreamEdge]]:
+        return [(node, edge) for node in self.nodes for edge in node.inputs if edge.source == node_id]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT_VERSION,
+            "name": self.name,
+            "nodes": [
+                {
+                    "id": node.id,
+                    "uid": node.uid,
+                    "name": node.name,
+                    "kind": node.spec.kind,
+                    "keyed": node.spec.keyed,
+                    "details": node.spec.describe(),
+                    "location": node.location,
+                    "parallelism": node.parallelism,
+                    "starts_chain": node.starts_chain,
+                    "never_chains": node.never_chains,
+                    "inputs": [
+                        {
+                            "source": edge.source,
+                            "side_tag": edge.side_tag,
+                            "input": edge.input_index,
+                            "key": edge.key_name,
+                            "by_channel": edge.by_channel,
+                        }
+                        for edge in node.inputs
+                    ],
+                }
+                for node in self.nodes
+            ],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        return json.dumps(self.to_dict(), indent=indent)
+
+    @staticmethod
+    def from_json(text: str) -> StreamGraph:
+        """A graph to look at: steps are described, not runnable."""
+        data = json.loads(text)
+        if data.get("format") != FORMAT_VERSION:
+            raise InvalidArgument(f"a stream graph of format {data.get('format')!r} cannot be read")
+        return StreamGraph(name=data["name"], nodes=tuple(_node(item) for item in data["nodes"]))
+
+
+def _node(item: dict[str, Any]) -> StreamNode:
+    return StreamNode(
+        id=item["id"],
+        uid=item["uid"],
+        name=item["name"],
+        spec=DescribedSpec(kind=item["kind"], details=tuple(item["details"].items()), is_keyed=item["keyed"]),
+        location=item["location"],
+        parallelism=item["parallelism"],
+        starts_chain=item["starts_chain"],
+        never_chains=item["never_chains"],
+        inputs=tuple(
+            StreamEdge(
+                source=edge["source"],
+                side_tag=edge["side_tag"],
+                input_index=edge["input"],
+                key_name=edge["key"],
+                by_channel=edge["by_channel"],
+            )
+            for edge in item["inputs"]
+        ),
+    )
+
+
+def derive_uid(spec: Spec, inputs: tuple[StreamEdge, ...], uids: list[str], ordinal: int) -> str:
+    """A uid that stays the same as long as the program around the step does."""
+    described = [(uids[edge.source], edge.side_tag, edge.input_index) for edge in inputs]
+    digest = crc32(json.dumps([spec.kind, function_name(spec.function), described, ordinal]).encode())
+    return f"{spec.kind}-{digest:08x}"
+
+
+def check_uids(nodes: tuple[StreamNode, ...]) -> None:
+    seen: dict[str, StreamNode] = {}
+    for node in nodes:
+        other = seen.setdefault(node.uid, node)
+        if other is not node:
+            raise DuplicateUid(
+                f"the steps {other.name!r} and {node.name!r} have the same uid {node.uid!r}",
+                way_out="give each step a uid of its own",
+            )

@@ -1,0 +1,47 @@
+"""The public DataStream API, with PyFlink's names and argument orders."""
+
+from emberflow.connectors.client_sinks import CollectSink, PrintSink
+from emberflow.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+from emberflow.connectors.sequence import NumberSequenceSource
+from emberflow.connectors.sink import DiscardingSink, Sink, SinkFunction, SinkWriter, WriterContext
+from emberflow.connectors.source import Chunk, Source
+from emberflow.event_time.clock import Duration, Time
+from emberflow.event_time.watermarks import TimestampAssigner, Watermark, WatermarkGenerator, WatermarkStrategy
+from emberflow.event_time.windows import SlidingEventTimeWindows, TimeWindow, TumblingEventTimeWindows
+from emberflow.events.output_tag import OutputTag
+from emberflow.operators.contexts import RuntimeContext, TimeDomain, TimerService
+from emberflow.plan.job import JobStatus, RuntimeExecutionMode
+from emberflow.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
+from emberflow.streams.async_data_stream import AsyncDataStream, AsyncRetryStrategy
+from emberflow.streams.connected_streams import ConnectedStreams
+from emberflow.streams.data_stream import DataStream, DataStreamSink
+from emberflow.streams.environment import StreamExecutionEnvironment
+from emberflow.streams.functions import (
+    AggregateFunction,
+    AsyncFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    FilterFunction,
+    FlatMapFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
+from emberflow.streams.types import Types
+from emberflow.streams.windowed_stream import WindowedStream

@@ -1,0 +1,249 @@
+"""`StreamExecutionEnvironment`: where a program begins and where it is run."""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from emberflow.connectors.client_sinks import CollectSink
+from emberflow.connectors.collection import CollectionSource
+from emberflow.connectors.dataframe import DataFrameSink, DataFrameSource
+from emberflow.connectors.sequence import NumberSequenceSource
+from emberflow.connectors.source import Source
+from emberflow.errors import InvalidArgument
+from emberflow.event_time.clock import Interval, to_ms
+from emberflow.event_time.watermarks import WatermarkStrategy
+from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
+from emberflow.plan.explain import render
+from emberflow.plan.explain_mode import Explained
+from emberflow.plan.job import Engine, JobConfig, JobHandle, RuntimeExecutionMode
+from emberflow.plan.job_graph import JobGraph, compile_graph
+from emberflow.plan.specs import SourceSpec
+from emberflow.streams.data_stream import DataStream
+from emberflow.streams.engine_choice import choose_engine
+from emberflow.streams.program import Program
+from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
+
+
+class StreamExecutionEnvironment:
+    """Sources, settings, `execute`. Make one with `get_execution_environment()`."""
+
+    def __init__(
+        self,
+        *,
+        engine: str | Engine | None = None,
+        spark: Any = None,
+        master: str | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        parallelism: int | None = None,
+    ) -> None:
+        self.program = Program()
+        self._engine_choice = engine
+        self._engine: Engine | None = None
+        self._engine_options = {"spark": spark, "master": master or os.environ.get("EMBERFLOW_MASTER")}
+        self._checkpoint_dir = os.fspath(checkpoint_dir) if checkpoint_dir else None
+        self._checkpoint_dir = os.environ.get("EMBERFLOW_CHECKPOINT_DIR") or self._checkpoint_dir
+        self._checkpoint_interval_ms: int | None = None
+        self._parallelism = parallelism
+        self._max_parallelism: int | None = None
+        self._mode = RuntimeExecutionMode.AUTOMATIC
+        self._options: dict[str, Any] = {}
+        self._executed: set[int] = set()
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: dict[str, Any] | None = None,
+        *,
+        engine: str | Engine | None = None,
+        spark: Any = None,
+        master: str | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        parallelism: int | None = None,
+    ) -> StreamExecutionEnvironment:
+        """`engine` is "local", "spark" or an engine; `spark` a session that the caller made; with `checkpoint_dir` a
+        program that is started again goes on where it was. `configuration` holds engine options by name."""
+        env = StreamExecutionEnvironment(
+            engine=engine, spark=spark, master=master, checkpoint_dir=checkpoint_dir, parallelism=parallelism
+        )
+        for name, value in (configuration or {}).items():
+            env.set_option(name, value)
+        return env
+
+    # settings
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """How many tasks work side by side; `--parallelism` on the command line wins."""
+        if parallelism < 1:
+            raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
+        self._parallelism = parallelism
+        return self
+
+    def get_parallelism(self) -> int:
+        named = os.environ.get("EMBERFLOW_PARALLELISM")
+        return int(named) if named else self._parallelism or getattr(self.engine, "default_parallelism", 1)
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """The number of key groups; fixed for the life of the state."""
+        if not 1 <= max_parallelism <= 32768:
+            raise InvalidArgument(f"the maximum parallelism must be between 1 and 32768, got {max_parallelism}")
+        self._max_parallelism = max_parallelism
+        return self
+
+    def get_max_parallelism(self) -> int:
+        wanted = DEFAULT_MAX_PARALLELISM
+        while wanted < 4 * self.get_parallelism():
+            wanted *= 2
+        return self._max_parallelism or wanted
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        self._mode = execution_mode
+        return self
+
+    def enable_checkpointing(self, interval: Interval) -> StreamExecutionEnvironment:
+        """How often state, positions and outputs are committed together. On Spark every micro-batch is a checkpoint."""
+        interval_ms = to_ms(interval, "interval")
+        if interval_ms <= 0:
+            raise InvalidArgument(f"the checkpoint interval must be positive, got {interval_ms} ms")
+        self._checkpoint_interval_ms = interval_ms
+        return self
+
+    def set_option(self, name: str, value: Any) -> StreamExecutionEnvironment:
+        """An engine's own setting, such as `trigger_ms` on Spark or `state_backend` on local."""
+        self._options[name] = value
+        return self
+
+    # sources
+
+    def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
+        return self._source(CollectionSource(list(collection)), None, "collection")
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """The whole numbers from `start` to `end`, both included, read in parallel."""
+        return self._source(NumberSequenceSource(start, end), None, "sequence")
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "source",
+        type_info: Any = None,
+    ) -> DataStream:
+        return self._source(source, watermark_strategy, source_name)
+
+    def add_source(self, source: Source, source_name: str = "source", type_info: Any = None) -> DataStream:
+        return self._source(source, None, source_name)
+
+    def from_dataframe(self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
+        """The rows of a Spark DataFrame (batch or streaming) as dictionaries; on `local` any iterable of rows,
+        a pandas or a pyarrow table."""
+        return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe")
+
+    def _source(self, source: Source, strategy: WatermarkStrategy | None, name: str) -> DataStream:
+        if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(
+                f"{source!r} is not a source", way_out="derive it from emberflow.streams.Source, or use from_collection()"
+            )
+        stream = DataStream(self, ((self.program.add(SourceSpec(source=source), (), name), None),))
+        if strategy is None or strategy == WatermarkStrategy.no_watermarks():
+            return stream
+        return stream.assign_timestamps_and_watermarks(strategy)
+
+    # running
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            options = {name: value for name, value in self._engine_options.items() if value is not None}
+            self._engine = choose_engine(self._engine_choice, options)
+        return self._engine
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs the program and waits for its end."""
+        started = time.monotonic()
+        name = job_name or "emberflow job"
+        handle = self._submit(self._new_graph(name))
+        _wait(handle)
+        return JobExecutionResult(name, handle, started)
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Runs the program in the background."""
+        name = job_name or "emberflow job"
+        return JobClient(name, self._submit(self._new_graph(name)))
+
+    def get_execution_plan(self) -> str:
+        """The program as JSON, without running it."""
+        return self.job_graph().to_json(indent=2)
+
+    def explain(self, form: str = "text") -> str:
+        """The program as `text`, `mermaid` or `json`, without running it."""
+        return render(self.job_graph(), form)
+
+    def job_graph(self, name: str = "emberflow job") -> JobGraph:
+        return compile_graph(self.program.freeze(name))
+
+    def collect(self, stream: DataStream, name: str | None, limit: int | None) -> CloseableIterator | list[Any]:
+        batches: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        node = self._client_sink(stream, CollectSink(lambda batch: batches.put(list(batch.values))))
+        graph = compile_graph(self.program.freeze(name or "emberflow job", {node} | self._unfinished_sinks()))
+        self._executed.add(node)
+        iterator = CloseableIterator(self._submit(graph), batches)
+        if limit is None:
+            return iterator
+        with iterator:
+            return [value for value, _ in zip(iterator, range(limit), strict=False)]
+
+    def to_dataframe(self, stream: DataStream, schema: Any) -> Any:
+        node = self._client_sink(stream, DataFrameSink(schema))
+        graph = compile_graph(self.program.freeze("dataframe", {node}))
+        self._executed.add(node)
+        return self.engine.to_dataframe(graph, self.config())  # type: ignore[attr-defined]
+
+    def config(self) -> JobConfig:
+        return JobConfig(
+            parallelism=self.get_parallelism(),
+            max_parallelism=self.get_max_parallelism(),
+            mode=self._mode,
+            checkpoint_dir=self._checkpoint_dir,
+            checkpoint_interval_ms=self._checkpoint_interval_ms,
+            quiet=bool(os.environ.get("EMBERFLOW_QUIET")),
+            show_traceback=bool(os.environ.get("EMBERFLOW_TRACEBACK")),
+            options=dict(self._options),
+        )
+
+    def _client_sink(self, stream: DataStream, sink: Any) -> int:
+        stream.sink_to(sink)
+        return self.program.last
+
+    def _unfinished_sinks(self) -> set[int]:
+        return {node for node in self.program.sinks() if node not in self._executed}
+
+    def _new_graph(self, name: str) -> JobGraph:
+        """Everything that was added since the last execution and ends in a sink."""
+        sinks = self._unfinished_sinks()
+        if not sinks:
+            raise InvalidArgument(
+                "the program has no sink, so there is nothing to execute",
+                way_out="end a stream with print(), sink_to() or execute_and_collect()",
+            )
+        self._executed |= sinks
+        return compile_graph(self.program.freeze(name, sinks))
+
+    def _submit(self, graph: JobGraph) -> JobHandle:
+        form = os.environ.get("EMBERFLOW_EXPLAIN")
+        if form:
+            raise Explained(render(graph, form))
+        return self.engine.submit(graph, self.config())
+
+
+def _wait(handle: JobHandle) -> None:
+    try:
+        # A wait without end cannot be interrupted by Ctrl-C on every platform; short ones can.
+        while not handle.wait(0.5):
+            pass
+    except KeyboardInterrupt:
+        handle.cancel()
+        raise
+

@@ -1,0 +1,87 @@
+"""The program under construction: steps are added one by one and frozen into a stream graph when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+from emberflow.errors import InvalidArgument
+from emberflow.plan.specs import SinkSpec, Spec
+from emberflow.plan.stream_graph import StreamEdge, StreamGraph, StreamNode, check_uids, derive_uid
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def caller_location() -> str:
+    """`pipeline.py:31`: the line of user code that is adding a step."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+class Program:
+    """The steps of one environment, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._nodes: list[StreamNode] = []
+        self._explicit: dict[int, str] = {}
+
+    def add(self, spec: Spec, inputs: tuple[StreamEdge, ...] = (), name: str | None = None) -> int:
+        node = StreamNode(
+            id=len(self._nodes), uid="", name=name or spec.kind, spec=spec, inputs=inputs, location=caller_location()
+        )
+        self._nodes.append(node)
+        return node.id
+
+    def change(self, node_id: int, **fields: Any) -> None:
+        """`name`, `parallelism`, chaining flags of a step."""
+        self._nodes[node_id] = replace(self._nodes[node_id], **fields)
+
+    def set_uid(self, node_id: int, uid: str) -> None:
+        if not uid or not isinstance(uid, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(f"uid() needs a non-empty string, not {uid!r}")
+        self._explicit[node_id] = uid
+
+    def node(self, node_id: int) -> StreamNode:
+        return self._nodes[node_id]
+
+    @property
+    def last(self) -> int:
+        return len(self._nodes) - 1
+
+    def sinks(self) -> list[int]:
+        return [node.id for node in self._nodes if isinstance(node.spec, SinkSpec)]
+
+    def freeze(self, name: str, wanted: set[int] | None = None) -> StreamGraph:
+        """The graph of the whole program, or of the wanted steps and all that feeds them."""
+        kept = self._with_ancestors(wanted) if wanted is not None else set(range(len(self._nodes)))
+        renumbered = {old: new for new, old in enumerate(sorted(kept))}
+        uids: list[str] = []
+        ordinals: dict[tuple[str, ...], int] = {}
+        nodes: list[StreamNode] = []
+        for old in sorted(kept):
+            node = self._nodes[old]
+            inputs = tuple(replace(edge, source=renumbered[edge.source]) for edge in node.inputs)
+            signature = (node.spec.kind, *(uids[edge.source] for edge in inputs))
+            ordinal = ordinals.get(signature, 0)
+            ordinals[signature] = ordinal + 1
+            uid = self._explicit.get(old) or derive_uid(node.spec, inputs, uids, ordinal)
+            uids.append(uid)
+            nodes.append(replace(node, id=renumbered[old], uid=uid, inputs=inputs))
+        check_uids(tuple(nodes))
+        return StreamGraph(name=name, nodes=tuple(nodes))
+
+    def _with_ancestors(self, wanted: set[int]) -> set[int]:
+        kept: set[int] = set()
+        waiting = list(wanted)
+        while waiting:
+            node_id = waiting.pop()
+            if node_id not in kept:
+                kept.add(node_id)
+                waiting.extend(edge.source for edge in self._nodes[node_id].inputs)
+        return kept

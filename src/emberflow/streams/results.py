@@ -1,0 +1,102 @@
+"""Results in the process that started the job: the iterator of `execute_and_collect`, and job results."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from emberflow.plan.job import JobHandle, JobMetrics, JobStatus
+
+_POLL_S = 0.05
+
+
+class CloseableIterator:
+    """Iterates over records as they are committed; leaving the `with` block or `close()` stops the job."""
+
+    def __init__(self, handle: JobHandle, batches: queue.SimpleQueue[list[Any]]) -> None:
+        self._handle = handle
+        self._batches = batches
+        self._ready: Iterator[Any] = iter(())
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        while True:
+            for value in self._ready:
+                return value
+            self._ready = iter(self._next_batch())
+
+    def _next_batch(self) -> list[Any]:
+        while True:
+            # Ask first whether the job has ended, then look once more: what it sent before its end is in the queue.
+            ended = self._handle.status().is_final
+            try:
+                return self._batches.get(timeout=0 if ended else _POLL_S)
+            except queue.Empty:
+                if ended:
+                    self._handle.wait()
+                    raise StopIteration from None
+
+    def close(self) -> None:
+        if not self._handle.status().is_final:
+            self._handle.cancel()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class JobExecutionResult:
+    """What `execute()` returns when the job is done."""
+
+    def __init__(self, name: str, handle: JobHandle, started: float) -> None:
+        self._name = name
+        self._handle = handle
+        self._runtime_ms = int((time.monotonic() - started) * 1000)
+
+    def get_job_id(self) -> str:
+        return self._handle.job_id
+
+    def get_net_runtime(self) -> int:
+        """Milliseconds from submission to end."""
+        return self._runtime_ms
+
+    @property
+    def metrics(self) -> JobMetrics:
+        return self._handle.metrics
+
+    def __repr__(self) -> str:
+        return f"JobExecutionResult({self._name!r}, {self._runtime_ms} ms, {self.metrics.records_in} records)"
+
+
+class JobClient:
+    """A job that runs while the program goes on."""
+
+    def __init__(self, name: str, handle: JobHandle) -> None:
+        self._name = name
+        self._handle = handle
+        self._started = time.monotonic()
+
+    def get_job_id(self) -> str:
+        return self._handle.job_id
+
+    def get_job_status(self) -> JobStatus:
+        return self._handle.status()
+
+    @property
+    def metrics(self) -> JobMetrics:
+        return self._handle.metrics
+
+    def cancel(self) -> None:
+        """Stops the job cleanly and waits for it."""
+        self._handle.cancel()
+
+    def get_job_execution_result(self) -> JobExecutionResult:
+        """Waits for the end; raises what made the job fail."""
+        self._handle.wait()
+        return JobExecutionResult(self._name, self._handle, self._started)
