@@ -49,6 +49,8 @@ def write(value: Any, field: Field, item: Any) -> Any:
         fields: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         fields[field] = item
         return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+    if isinstance(value, tuple) and hasattr(value, "_replace"):
+        return value._replace(**{str(field): item})  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType,reportAttributeAccessIssue]
     changed = copy.copy(value)
     if isinstance(field, str) and not isinstance(changed, dict):
         object.__setattr__(changed, field, item)

@@ -1,0 +1,207 @@
+"""Driving the operators of one stage by hand: no engine, no thread, no clock of its own.
+
+    harness = OperatorHarness(lambda stream: stream.key_by(first).reduce(add))
+    harness.send([("a", 1), ("a", 2)])
+    assert harness.values == [("a", 1), ("a", 3)]
+
+The stage is the keyed one of the program, or its source stage where nothing is keyed. `snapshot()` is what an engine
+would store; a harness made from it goes on exactly there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.connectors.collection import CollectionSource
+from emberflow.connectors.sink import DiscardingSink
+from emberflow.errors import InvalidArgument
+from emberflow.events.batch import MAX_WATERMARK, Batch
+from emberflow.events.codecs import decode, encode
+from emberflow.operators.channels import ChannelId
+from emberflow.operators.operator import CallService, Receiver
+from emberflow.operators.scope import Scope
+from emberflow.operators.stage import StageTask
+from emberflow.plan.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
+from emberflow.plan.stream_graph import StreamNode
+from emberflow.state.entry import Entry
+from emberflow.streams.data_stream import DataStream
+from emberflow.streams.environment import StreamExecutionEnvironment
+from emberflow.testing.manual_clock import ManualClock
+
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """One record that left the stage, and the watermark in force before it."""
+
+    value: Any
+    timestamp: int | None
+    watermark: int | None
+
+
+class Outlet:
+    """What came out at one end of the stage, in order: `Emitted` records and watermarks (plain ints)."""
+
+    def __init__(self) -> None:
+        self.log: list[Emitted | int] = []
+
+    def on_batch(self, batch: Batch) -> None:
+        for i, value in enumerate(batch.values):
+            stamp = None if batch.timestamps is None else batch.timestamps[i]
+            mark = None if batch.watermarks is None else batch.watermarks[i]
+            self.log.append(Emitted(value, stamp, mark))
+
+    def on_watermark(self, watermark: int) -> None:
+        self.log.append(watermark)
+
+    @property
+    def records(self) -> list[Emitted]:
+        return [item for item in self.log if isinstance(item, Emitted)]
+
+    @property
+    def values(self) -> list[Any]:
+        return [item.value for item in self.records]
+
+    @property
+    def watermarks(self) -> list[int]:
+        return [item for item in self.log if isinstance(item, int)]
+
+
+class _Outlets:
+    """The stage's exits: every sink is an outlet under its name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Outlet] = {}
+
+    def exchange(self, exchange: Exchange) -> Receiver:
+        raise InvalidArgument(
+            "a harness drives one stage", way_out="leave out what comes behind the next key_by()"
+        )
+
+    def sink(self, node: StreamNode) -> Receiver:
+        return self.by_name.setdefault(node.name, Outlet())
+
+
+class OperatorHarness:
+    """`build(*streams)` gets one stream per input and returns a stream, or a dictionary of named streams (side
+    outputs). `channels` is how many channels each input has."""
+
+    def __init__(
+        self,
+        build: Callable[..., DataStream | dict[str, DataStream]],
+        *,
+        inputs: int = 1,
+        channels: int = 1,
+        clock: ManualClock | None = None,
+        calls: CallService | None = None,
+        restore: bytes | None = None,
+    ) -> None:
+        self.clock = clock or ManualClock()
+        graph = _compile(build, inputs)
+        keyed = [stage for stage in graph.stages if stage.kind is StageKind.KEYED]
+        if len(keyed) > 1:
+            raise InvalidArgument(f"a harness drives one stage, but the program has {len(keyed)} keyed ones")
+        stage = keyed[0] if keyed else graph.stages[0]
+        self._outlets = _Outlets()
+        self.stage = StageTask(graph, stage.id, self._outlets, self.clock, calls)
+        self._inputs = graph.inputs_of(stage.id)
+        self.scope: Scope | None = None
+        if self.stage.head is not None:
+            self.scope = self._scope(graph, channels, restore)
+            self.stage.head.enter(self.scope)
+        self.stage.open()
+
+    def _scope(self, graph: JobGraph, channels: int, restore: bytes | None) -> Scope:
+        saved, entries = decode(restore) if restore is not None else (None, {})
+        idle = idle_timeouts(graph)
+        return Scope(
+            channels=[(item.id, channel) for item in self._inputs for channel in range(channels)],
+            idle_ms={item.id: idle[item.id] for item in self._inputs if item.id in idle},
+            clock=self.clock,
+            saved=saved,
+            entries={key: Entry(values) for key, values in entries.items()},
+        )
+
+    # input
+
+    def send(
+        self,
+        values: Sequence[Any],
+        timestamps: Sequence[int | None] | None = None,
+        watermarks: Sequence[int] | None = None,
+        *,
+        watermark: int | None = None,
+        into: int = 0,
+        channel: int = 0,
+    ) -> None:
+        """A batch of one channel of an input; `watermarks[i]` is in force before record i, `watermark` after all."""
+        head = self.stage.head
+        if head is None:
+            self.stage.feed(Batch(list(values), timestamps, watermarks))
+            if watermark is not None:
+                self.stage.entry.watermark(watermark)
+            return
+        exchange, where = self._channel(into, channel)
+        key = exchange.edge.key
+        keys = None if key is None else [key(value) for value in values]
+        head.receive(
+            exchange.input_index, where, Batch(list(values), timestamps, watermarks, keys), watermark
+        )
+
+    def watermark(self, watermark: int, *, into: int = 0, channel: int = 0) -> None:
+        self.send([], watermark=watermark, into=into, channel=channel)
+
+    def end(self) -> None:
+        """Every channel of every input has ended."""
+        if self.scope is None:
+            self.watermark(MAX_WATERMARK)
+            return
+        for (exchange_id, channel), _, _ in self.scope.channels.saved():
+            into = next(index for index, item in enumerate(self._inputs) if item.id == exchange_id)
+            self.watermark(MAX_WATERMARK, into=into, channel=channel)
+
+    def advance_clock(self, ms: int) -> None:
+        """Processing time moves on; due timers fire and idle channels are left out."""
+        self.clock.advance(ms)
+        if self.stage.head is not None:
+            self.stage.head.fire_processing_timers()
+            self.stage.head.merge_watermarks()
+
+    def _channel(self, into: int, channel: int) -> tuple[Exchange, ChannelId]:
+        exchange = self._inputs[into]
+        return exchange, (exchange.id, channel)
+
+    # output
+
+    def outlet(self, name: str = MAIN) -> Outlet:
+        return self._outlets.by_name[name]
+
+    @property
+    def values(self) -> list[Any]:
+        return self.outlet().values
+
+    @property
+    def log(self) -> list[Emitted | int]:
+        return self.outlet().log
+
+    # state
+
+    def snapshot(self) -> bytes:
+        """The stage's state as an engine would store it."""
+        assert self.scope is not None, "a stage without keys has no state"
+        entries = {key: dict(entry) for key, entry in self.scope.entries.items() if entry}
+        return encode((self.scope.saved(), entries))
+
+    def close(self) -> None:
+        self.stage.close()
+
+
+def _compile(build: Callable[..., DataStream | dict[str, DataStream]], inputs: int) -> JobGraph:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    made = build(*(env.add_source(CollectionSource([])) for _ in range(inputs)))
+    for name, stream in (made if isinstance(made, dict) else {MAIN: made}).items():
+        stream.sink_to(DiscardingSink()).name(name)
+    return env.job_graph("harness")

@@ -1,0 +1,42 @@
+"""A clock that moves when a test says so.
+
+Hand it to a job with `env.set_option("clock", clock)`: the local engine then takes processing time, and with it
+processing-time timers and time to live, from here. Spark keeps its own time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from emberflow.errors import InvalidArgument
+
+
+class ManualClock:
+    """Stands still until `advance`. May be moved from any thread."""
+
+    def __init__(self, start_ms: int = 0) -> None:
+        self._now_ms = start_ms
+        self._callbacks: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def advance(self, ms: int) -> None:
+        """Moves time on and tells everybody who asked to be told."""
+        if ms < 0:
+            raise InvalidArgument(f"a clock does not go back, got {ms} ms", way_out="advance by zero or more")
+        with self._lock:
+            self._now_ms += ms
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
+
+    def on_advance(self, callback: Callable[[], object]) -> None:
+        """Calls `callback()` after every move."""
+        with self._lock:
+            self._callbacks.append(callback)
+
+    def __repr__(self) -> str:
+        return f"ManualClock({self._now_ms})"

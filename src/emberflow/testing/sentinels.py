@@ -1,0 +1,103 @@
+"""What a `TestSource` may hold besides records: crashes, pauses and batch boundaries.
+
+A crash happens once, also across restarts and processes: before it strikes, it leaves a file in a folder that all
+of them share. Make the sentinels outside of the function that builds the program, or a restart makes new ones.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import uuid
+from functools import cache
+from pathlib import Path
+
+from emberflow.errors import InvalidArgument
+
+
+class SimulatedCrash(Exception):
+    """What `Crash` raises."""
+
+
+@cache
+def crash_folder() -> str:
+    """Where crashes of this process's tests leave their marks; made on first use."""
+    return tempfile.mkdtemp(prefix="emberflow-crashes-")
+
+
+class Sentinel:
+    """Not a record: does something when it is reached."""
+
+    def reach(self) -> None:
+        """Called where the source would have produced a record."""
+
+
+class Once(Sentinel):
+    """Strikes the first time it is reached, wherever that is."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._mark = Path(folder or crash_folder()) / f"{type(self).__name__}-{uuid.uuid4().hex}"
+
+    @property
+    def happened(self) -> bool:
+        return self._mark.exists()
+
+    def reach(self) -> None:
+        try:
+            # The mark first: a crash that leaves no trace would happen again for ever.
+            os.close(os.open(self._mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return
+        self.strike()
+
+    def strike(self) -> None:
+        raise NotImplementedError(type(self).__name__)
+
+
+class Crash(Once):
+    """Raises. `crash.reach()` inside a user function crashes that function once."""
+
+    def strike(self) -> None:
+        raise SimulatedCrash("a crash that the test put into its input")
+
+    def __repr__(self) -> str:
+        return "Crash()"
+
+
+class WorkerKill(Once):
+    """SIGKILL for the worker process that reaches it; refuses to kill the process that made it."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(folder)
+        self._made_by = os.getpid()
+
+    def strike(self) -> None:
+        if os.getpid() == self._made_by:
+            raise InvalidArgument(
+                "WorkerKill() was reached in the process that runs the test",
+                way_out="use it on hosts with workers only; Crash() works everywhere",
+            )
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def __repr__(self) -> str:
+        return "WorkerKill()"
+
+
+class Pause(Sentinel):
+    """What comes behind it is available only `ms` later. A job that goes on behind it does not wait again."""
+
+    def __init__(self, ms: int) -> None:
+        if ms < 0:
+            raise InvalidArgument(f"a pause cannot last {ms} ms", way_out="give zero or more milliseconds")
+        self.ms = ms
+
+    def __repr__(self) -> str:
+        return f"Pause({self.ms})"
+
+
+class Cut(Sentinel):
+    """A batch ends here: what comes behind it is read in another one."""
+
+    def __repr__(self) -> str:
+        return "Cut()"

@@ -1,0 +1,91 @@
+"""`TestSource`: a list of records with crashes, pauses and cuts among them, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from emberflow.connectors.source import Chunk, Position, Source
+from emberflow.errors import InvalidArgument
+from emberflow.testing.sentinels import Cut, Pause, Sentinel
+
+
+class TestSource(Source):
+    """One channel over `items`; a position is the index of the next item. `batch` limits how many items are read at
+    once. `Timed(value, timestamp)` gives a record an event time of its own; with `bounded=False` the source never
+    ends, it only falls silent."""
+
+    __test__ = False  # pytest: this is no test class
+
+    def __init__(self, items: Iterable[Any], batch: int | None = None, *, bounded: bool = True) -> None:
+        if batch is not None and batch < 1:
+            raise InvalidArgument(f"a batch of {batch} records is not possible", way_out="give at least 1")
+        self._items = list(items)
+        self._batch = batch
+        self.bounded = bounded
+
+    def describe(self) -> str:
+        return f"TestSource of {len(self._items)}"
+
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+        while self.bounded or position < len(self._items):
+            behind, end = self.plan(channel, position, limit)
+            values: list[Any] = []
+            timestamps: list[int | None] = []
+            for index in range(position, behind):
+                item = self._items[index]
+                if not isinstance(item, Sentinel):
+                    values.append(item.value if isinstance(item, Timed) else item)
+                    timestamps.append(item.timestamp if isinstance(item, Timed) else None)
+                    continue
+                if values and not isinstance(item, Pause | Cut):
+                    # What came before a crash is handed over: it is to be lost on its way, not never sent.
+                    yield self._chunk(values, timestamps, index, end=False)
+                    values, timestamps = [], []
+                item.reach()
+            yield self._chunk(values, timestamps, behind, end=end)
+            if end:
+                return
+            position = behind
+
+    def _chunk(self, values: list[Any], timestamps: list[int | None], position: int, *, end: bool) -> Chunk:
+        timed = any(stamp is not None for stamp in timestamps)
+        return Chunk(values, position, timestamps if timed else None, end)
+
+    def plan(self, channel: int, position: Position, limit: int) -> tuple[Position, bool]:
+        behind = min(position + max(min(limit, self._batch or limit), 1), len(self._items))
+        for index in range(position, behind):
+            if isinstance(self._items[index], Cut):
+                behind = index + 1
+                break
+        return behind, self.bounded and behind >= len(self._items)
+
+    def available(self, channel: int, position: Position, elapsed_ms: int) -> int | None:
+        if not any(isinstance(item, Pause) for item in self._items[position:]) and (
+            elapsed_ms >= self.due_ms(channel, position)
+        ):
+            return None
+        due_ms, count = self.due_ms(channel, position), 0
+        for item in self._items[position:]:
+            if due_ms > elapsed_ms:
+                break
+            count += 1
+            if isinstance(item, Pause):
+                due_ms += item.ms
+        return count
+
+    def due_ms(self, channel: int, position: Position) -> int:
+        return sum(item.ms for item in self._items[:position] if isinstance(item, Pause))
+
+
+class Timed:
+    """A record whose source knows its event time."""
+
+    __slots__ = ("timestamp", "value")
+
+    def __init__(self, value: Any, timestamp: int) -> None:
+        self.value = value
+        self.timestamp = timestamp
+
+    def __repr__(self) -> str:
+        return f"Timed({self.value!r}, {self.timestamp})"

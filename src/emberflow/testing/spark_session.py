@@ -1,0 +1,55 @@
+"""The one SparkSession that a test run shares. Starting one takes seconds, so it is made when first asked for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from functools import cache
+from typing import Any
+
+from emberflow.engines.spark.java import find_java
+
+
+def spark_missing() -> str:
+    """Why Spark cannot be used here; empty if it can."""
+    return (
+        ""
+        if importlib.util.find_spec("pyspark")
+        else 'pyspark is not installed (pip install "emberflow[spark]")'
+    )
+
+
+@cache
+def shared_session() -> Any:
+    """Two cores, no user interface, quiet; workers run this Python and see what this process can import."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    # Workers must find the modules that define a test's functions and classes.
+    paths = os.pathsep.join(os.path.abspath(path) for path in sys.path if os.path.isdir(path or "."))
+    os.environ["PYTHONPATH"] = paths
+    builder = importlib.import_module("pyspark.sql").SparkSession.builder.master("local[2]")
+    settings = {
+        "spark.app.name": "emberflow tests",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executorEnv.PYTHONPATH": paths,
+        "spark.log.level": "ERROR",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def stop_shared_session() -> None:
+    """Call it once, at the end of the run."""
+    if shared_session.cache_info().currsize:
+        shared_session().stop()
+        shared_session.cache_clear()
