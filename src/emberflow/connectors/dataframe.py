@@ -23,8 +23,12 @@ class DataFrameSource(Source):
         self.dataframe = dataframe
         self.bounded = not getattr(dataframe, "isStreaming", False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A plan with this source may be shipped to workers; the table stays with the engine.
+        return {"dataframe": None, "bounded": self.bounded}
+
     def describe(self) -> str:
-        return f"{type(self.dataframe).__name__}"
+        return type(self.dataframe).__name__
 
     def read(self, channel: int, position: int, limit: int) -> Iterator[Chunk]:
         chunk: list[Any] = []

@@ -22,6 +22,8 @@ class KeyedOperator(Operator):
         super().__init__(step)
         self.cursor = Cursor()
         self.scope: Scope = None  # type: ignore[assignment]
+        self.input_of: dict[int, int] = {}
+        """exchange -> input of the step (0, or 1 for the second stream of a connect)"""
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._watermarks: list[int] = []

@@ -96,6 +96,8 @@ class StageTask:
             self._output(item.edge.source, item.edge.side_tag).append(selection)
         head = self.operators.get(stage.head)
         self.head = head if isinstance(head, KeyedOperator) else None
+        if self.head is not None:
+            self.head.input_of = {item.id: item.input_index for item in graph.inputs_of(stage_id)}
         self._async = [item for item in self.operators.values() if isinstance(item, AsyncWaitOperator)]
         self._clocks = [item for item in self.operators.values() if isinstance(item, TimestampsOperator)]
 

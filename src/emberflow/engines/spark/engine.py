@@ -1,0 +1,187 @@
+"""The Spark engine's door: checks a job, translates it, starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from emberflow.connectors.sink import Sink
+from emberflow.engines.manifest import open_directory, write_atomically
+from emberflow.engines.spark.job import SparkJob
+from emberflow.engines.spark.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.rows import sink_dest
+from emberflow.engines.spark.session import is_connect, make_active, own_session, query_settings, settings
+from emberflow.engines.spark.shipping import make_archive
+from emberflow.engines.spark.translate import Translation, dataframe_of, uses_processing_time
+from emberflow.errors import InvalidArgument
+from emberflow.plan.capabilities import check_capabilities, resolve_mode
+from emberflow.plan.job import JobConfig, RuntimeExecutionMode
+from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
+from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
+
+DEFAULT_MAX_RECORDS = 200_000
+DEFAULT_TRIGGER_MS = 100
+DEFAULT_TIMED_TRIGGER_MS = 500
+
+
+class SparkEngine:
+    """Options: `trigger_ms` (time between micro-batches), `max_records_per_batch`."""
+
+    name = "spark"
+
+    def __init__(self, spark: Any = None, master: str | None = None) -> None:
+        self._given = spark
+        self._master = master
+        self._session: Any = spark
+
+    @property
+    def session(self) -> Any:
+        if self._session is None:
+            from pyspark.sql import SparkSession
+
+            self._session = SparkSession.getActiveSession() or own_session(self._master)
+        return self._session
+
+    @property
+    def default_parallelism(self) -> int:
+        """As many tasks as there are cores on this machine, at most four: each one is a Python process."""
+        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+    def submit(self, graph: JobGraph, config: JobConfig) -> SparkJob:
+        check_capabilities(graph, config, self.name)
+        manifest = open_directory(graph, config, self.name)
+        # Spark's state is bound to the number of partitions it was made with.
+        config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
+        work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
+        home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
+        spec = self._spec(graph, config, manifest.job_id, home)
+        translation = self._translation(spec)
+        sinks = sinks_of(graph)
+        batch = spec.batch
+
+        def start() -> Any:
+            make_active(self.session)
+            if batch:
+                return self._run_batch(translation, spec, sinks)
+            return self._start_query(translation, spec, config, home, sinks)
+
+        return SparkJob(
+            graph.name,
+            manifest.job_id,
+            config,
+            sinks,
+            spec.client_dir,
+            start=start,
+            bounded=graph.stream_graph.bounded,
+            connect=is_connect(self.session),
+            done=lambda: shutil.rmtree(work, ignore_errors=True),
+        )
+
+    def to_dataframe(self, graph: JobGraph, config: JobConfig) -> Any:
+        """The plan without a query: the caller reads or starts it."""
+        check_capabilities(graph, config, self.name)
+        (node,) = graph.sinks
+        schema = node.spec.sink.schema  # type: ignore[attr-defined]
+        spec = self._spec(graph, config, f"frame{os.getpid()}x{id(graph):x}", Path(tempfile.gettempdir()))
+        translation = self._translation(spec)
+        wanted = query_settings(config.parallelism, "")
+        for name, value in wanted.items():
+            # The caller starts the query, so these have to stay.
+            self.session.conf.set(name, value)
+        return translation.decoded(translation.plan(), sink_dest(0), schema)
+
+    def _spec(self, graph: JobGraph, config: JobConfig, job_id: str, home: Path) -> JobSpec:
+        batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
+        channels = self._channels(graph, config, home)
+        return JobSpec(
+            graph=graph,
+            job_id=job_id,
+            parallelism=config.parallelism,
+            max_parallelism=config.max_parallelism,
+            batch=batch,
+            channels=channels,
+            at_end={stage.id: _at_end(graph, stage) for stage in graph.stages},
+            max_records=_positive(config, "max_records_per_batch", DEFAULT_MAX_RECORDS),
+            client_dir=str(home / "client"),
+            parameters=config.parameters,
+        )
+
+    def _channels(self, graph: JobGraph, config: JobConfig, home: Path) -> dict[int, int]:
+        """How many channels each stage sends; the first start decides it for all later ones."""
+        path = home / "channels.json"
+        stored: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        channels: dict[int, int] = {}
+        for stage in graph.stages:
+            node = graph.stream_graph.node(stage.head)
+            if stage.kind is StageKind.SOURCE:
+                source = source_of(graph, stage).source
+                if node.uid not in stored:
+                    stored[node.uid] = source.channels(node.parallelism or config.parallelism)
+                channels[stage.id] = stored[node.uid]
+            elif isinstance(node.spec, WatermarkGeneratorSpec):
+                channels[stage.id] = sum(channels[item.source_stage] for item in graph.inputs_of(stage.id))
+            else:
+                channels[stage.id] = 1
+        if config.checkpoint_dir is not None:
+            write_atomically(path, json.dumps(stored).encode())
+        return {stage: 1 if _merged(graph, graph.stages[stage]) else count for stage, count in channels.items()} | {
+            stage: count for stage, count in channels.items() if graph.stages[stage].kind is StageKind.SOURCE
+        }
+
+    def _translation(self, spec: JobSpec) -> Translation:
+        frames = {
+            stage.id: frame
+            for stage in spec.graph.stages
+            if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
+        }
+        return Translation(self.session, spec, dump_spec(spec), make_archive(), frames)
+
+    def _start_query(
+        self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]
+    ) -> Any:
+        timed = any(uses_processing_time(spec, stage) for stage in spec.graph.stages)
+        trigger_ms = _positive(config, "trigger_ms", DEFAULT_TIMED_TRIGGER_MS if timed else DEFAULT_TRIGGER_MS)
+        checkpoint = str(home / "spark")
+        with settings(self.session, query_settings(spec.parallelism, checkpoint)):
+            writer = translation.plan().writeStream.option("checkpointLocation", checkpoint).outputMode("append")
+            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds").queryName(f"emberflow-{spec.job_id}")
+            target = "noop" if all(sink.discards for sink in sinks) else translation.register_sink()
+            return writer.format(target).start()
+
+    def _run_batch(self, translation: Translation, spec: JobSpec, sinks: list[Sink]) -> None:
+        with settings(self.session, {"spark.sql.shuffle.partitions": str(spec.parallelism)}):
+            target = "noop" if all(sink.discards for sink in sinks) else translation.register_sink()
+            mode = "overwrite" if target == "noop" else "append"
+            translation.plan().write.format(target).mode(mode).save()
+
+
+def sinks_of(graph: JobGraph) -> list[Sink]:
+    return [node.spec.sink for node in graph.sinks if isinstance(node.spec, SinkSpec)]
+
+
+def _merged(graph: JobGraph, stage: Stage) -> bool:
+    return stage.kind is StageKind.KEYED and _at_end(graph, stage)
+
+
+def _at_end(graph: JobGraph, stage: Stage) -> bool:
+    if stage.kind is StageKind.SOURCE:
+        return not source_of(graph, stage).source.ordered
+    return not isinstance(graph.stream_graph.node(stage.head).spec, WatermarkGeneratorSpec)
+
+
+def _positive(config: JobConfig, name: str, default: int) -> int:
+    value = config.options.get(name, default)
+    if not isinstance(value, int) or value < 1:
+        raise InvalidArgument(f"the option {name!r} must be a positive whole number, not {value!r}")
+    return value
+
+
+def make_engine(spark: Any = None, master: str | None = None) -> SparkEngine:
+    return SparkEngine(spark, master)
+
+

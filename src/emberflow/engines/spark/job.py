@@ -1,0 +1,185 @@
+"""A running Spark job: starts the query, follows its progress, ends it when bounded input has ended, starts it again
+when a worker process was lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from emberflow.connectors.sink import Sink
+from emberflow.engines.progress import ProgressLine
+from emberflow.engines.spark.failures import is_worker_loss, translate_failure
+from emberflow.engines.spark.sink_writer import ClientFolder
+from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
+from emberflow.plan.job import JobConfig, JobMetrics, JobStatus
+
+_POLL_S = 0.05
+_CONNECT_POLL_S = 0.2
+_WORKER_LOSSES = 3
+
+
+class SparkJob:
+    """Follows `start()`'s query (streaming) or `start()`'s own work (batch) from a thread of its own."""
+
+    def __init__(
+        self,
+        name: str,
+        job_id: str,
+        config: JobConfig,
+        sinks: list[Sink],
+        client_dir: str,
+        *,
+        start: Callable[[], Any],
+        bounded: bool,
+        connect: bool,
+        done: Callable[[], None],
+    ) -> None:
+        self.job_id = job_id
+        self.metrics = JobMetrics()
+        self._config = config
+        self._sinks = sinks
+        self._client = ClientFolder(client_dir)
+        self._start = start
+        self._bounded = bounded
+        self._poll_s = _CONNECT_POLL_S if connect else _POLL_S
+        self._done = done
+        self._status = JobStatus.CREATED
+        self._error: BaseException | None = None
+        self._cancel = threading.Event()
+        self._ended = threading.Event()
+        self._query: Any = None
+        self._last_batch = -1
+        self._sources_ended = False
+        self._client.forget_earlier()
+        self._progress = ProgressLine(name, lambda: self.metrics, quiet=config.quiet)
+        self._thread = threading.Thread(target=self._run, daemon=True, name=f"emberflow-job-{job_id}")
+        self._thread.start()
+
+    def status(self) -> JobStatus:
+        return self._status
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        if not self._ended.wait(timeout_s):
+            return False
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def cancel(self) -> None:
+        self._cancel.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        started = time.monotonic()
+        self._status, final = JobStatus.RUNNING, JobStatus.FAILED
+        try:
+            self._work()
+            final = JobStatus.CANCELED if self._cancel.is_set() and not self._sources_ended else JobStatus.FINISHED
+        except BaseException as error:
+            self._error = translate_failure(error, show_traceback=self._config.show_traceback)
+            self._error.__cause__ = error if self._config.show_traceback else None
+        finally:
+            self.metrics.duration_ms = int((time.monotonic() - started) * 1000)
+            self._progress.stop()
+            try:
+                self._done()
+            finally:
+                self._status = final
+                self._ended.set()
+
+    def _work(self) -> None:
+        losses = 0
+        while True:
+            try:
+                self._query = self._start()
+                self._follow()
+                return
+            except BaseException as error:
+                self._deliver()
+                losses += 1
+                if losses > _WORKER_LOSSES or self._cancel.is_set() or not is_worker_loss(error):
+                    raise
+            finally:
+                self._stop_query()
+                self._deliver()
+
+    def _follow(self) -> None:
+        """Until the input has ended, the query has failed, or the job is canceled. A batch job has no query."""
+        query = self._query
+        if query is None:
+            self._sources_ended = True
+            return
+        while not self._cancel.wait(self._poll_s):
+            active = query.isActive
+            self._look(query)
+            self._deliver()
+            if not active:
+                failure = query.exception()
+                if failure is not None:
+                    raise failure
+                return
+            if self._bounded and self._sources_ended:
+                return
+
+    def _stop_query(self) -> None:
+        query, self._query = self._query, None
+        if query is not None and query.isActive:
+            query.stop()
+
+    def _look(self, query: Any) -> None:
+        """Takes over what Spark reports of the batches since the last look."""
+        last = query.lastProgress
+        if last is None or _field(last, "batchId") <= self._last_batch:
+            return
+        for progress in query.recentProgress:
+            batch = _field(progress, "batchId")
+            if batch <= self._last_batch or "addBatch" not in _field(progress, "durationMs"):
+                continue
+            self._last_batch = batch
+            self._count(progress)
+
+    def _count(self, progress: Any) -> None:
+        metrics = self.metrics
+        metrics.batches += 1
+        metrics.batch_ms.append(int(_field(progress, "durationMs").get("triggerExecution", 0)))
+        del metrics.batch_ms[:-10_000]
+        observed = _field(progress, "observedMetrics") or {}
+        metrics.records_in += _observed(observed, OBSERVED_IN)
+        metrics.records_out += _observed(observed, OBSERVED_OUT)
+        offsets = [_offset(_field(source, "endOffset")) for source in _field(progress, "sources")]
+        if offsets and all(item is not None and all(ended for _, ended in item["channels"]) for item in offsets):
+            self._sources_ended = True
+
+    def _deliver(self) -> None:
+        for number, subtask, batch in self._client.take():
+            self._sinks[number].deliver(batch, subtask)
+
+
+def _field(item: Any, name: str) -> Any:
+    """Progress is a dictionary or an object, depending on the kind of session."""
+    return item[name] if isinstance(item, dict) else getattr(item, name)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _observed(metrics: Any, name: str) -> int:
+    row = metrics.get(name)
+    if row is None:
+        return 0
+    values = row.get("values") if isinstance(row, dict) else getattr(row, "values", None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    try:
+        if isinstance(values, list):
+            return int(values[0] or 0)  # pyright: ignore[reportUnknownArgumentType]
+        return int(row["records"] or 0)  # pyright: ignore[reportUnknownArgumentType]
+    except (KeyError, TypeError, ValueError, IndexError):
+        return 0
+
+
+def _offset(text: Any) -> dict[str, Any] | None:
+    try:
+        offset = json.loads(text) if isinstance(text, str) else text
+        return offset if isinstance(offset, dict) and "channels" in offset else None  # pyright: ignore[reportUnknownVariableType]
+    except ValueError:
+        return None

@@ -1,0 +1,110 @@
+"""Getting a Spark session: the caller's, the active one, or one of our own that stays quiet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from emberflow.engines.spark.java import find_java
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+FILE_MANAGER = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
+
+def own_session(master: str | None) -> Any:
+    """A new session. What the JVM and the workers print goes to a log file, not to the user's terminal."""
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    work = tempfile.mkdtemp(prefix="emberflow-spark-")
+    # Executors of a local cluster would otherwise work inside the installed pyspark package.
+    os.environ.setdefault("SPARK_WORKER_DIR", work)
+    builder: Any = SparkSession.builder
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    settings = {
+        "spark.app.name": "emberflow",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "2g",
+        "spark.log.level": "WARN",
+        "spark.sql.warehouse.dir": os.path.join(work, "warehouse"),
+        "spark.speculation": "false",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _output_to(os.path.join(work, "spark.log")):
+        handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        session = builder.master(master or "local[*]").getOrCreate()
+        if handler is not None:
+            # Spark installs one that cancels jobs behind our back; stopping is the job's business.
+            signal.signal(signal.SIGINT, handler)
+    return session
+
+
+@contextmanager
+def _output_to(path: str) -> Iterator[None]:
+    """Children started meanwhile (the JVM, and through it the workers) write to the file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        yield
+    finally:
+        for number, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(target)
+
+
+@contextmanager
+def settings(session: Any, wanted: dict[str, str]) -> Iterator[None]:
+    """Session settings for the time a query starts or a batch job runs; Spark keeps a copy per query."""
+    before: dict[str, str | None] = {}
+    for name, value in wanted.items():
+        before[name] = session.conf.get(name, None)
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
+
+
+def make_active(session: Any) -> None:
+    """Spark finds our data sources only through the session that is active in the calling thread, and a job has a
+    thread of its own. Creating a DataFrame is the public way to make a session active."""
+    session.createDataFrame([], "nothing int")
+
+
+def query_settings(parallelism: int, checkpoint: str) -> dict[str, str]:
+    wanted = {
+        "spark.sql.shuffle.partitions": str(parallelism),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.noDataProgressEventInterval": "1000",
+    }
+    if "://" not in checkpoint:
+        # An internal setting, for speed only: on a local disk the default manager forks a process per file.
+        wanted["spark.sql.streaming.checkpointFileManagerClass"] = FILE_MANAGER
+    return wanted
+
+
+def is_connect(session: Any) -> bool:
+    return type(session).__module__.startswith("pyspark.sql.connect")

@@ -1,0 +1,231 @@
+"""Thin classes that Spark pickles by value: each unpacks the archive in the process it wakes up in, imports the real
+code from there and hands over.
+
+Everything is made inside functions, because what cloudpickle can import by name it sends by name only. For the same
+reason nothing in here may use a module-level name of this package.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def make_bootstrap(archive: bytes, digest: str) -> Any:
+    """A function that makes `emberflow` importable in any process, once, and returns a module of it by name."""
+
+    def bootstrap(module: str) -> Any:
+        import importlib
+        import os
+        import sys
+        import tempfile
+
+        state = sys.__dict__.setdefault("_emberflow_shipped", {})
+        if state.get("digest") != digest:
+            home = os.path.join(tempfile.gettempdir(), f"emberflow-{os.getuid()}-{digest}")
+            if not os.path.isdir(home):
+                import io
+                import zipfile
+
+                part = tempfile.mkdtemp(prefix="emberflow-part-")
+                with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+                    packed.extractall(part)
+                try:
+                    os.rename(part, home)
+                except OSError:
+                    import shutil
+
+                    shutil.rmtree(part, ignore_errors=True)  # another process was first
+            names = {name.split(".")[0] for name in os.listdir(home)}
+            for name in [item for item in sys.modules if item.split(".")[0] in names]:
+                del sys.modules[name]
+            sys.path[:] = [home, *(path for path in sys.path if path != state.get("home"))]
+            importlib.invalidate_caches()
+            state.update(digest=digest, home=home)
+        return importlib.import_module(module)
+
+    return bootstrap
+
+
+def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels: int) -> Any:
+    """A data source class, streaming and batch."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+    class Part(InputPartition):
+        def __init__(self, number: int, share: bytes) -> None:
+            self.number = number
+            self.share = share
+
+    class StreamReader(DataSourceStreamReader):
+        def __init__(self) -> None:
+            self._planner: Any = None
+
+        def __getstate__(self) -> Any:
+            return {"_planner": None}
+
+        def _plan(self) -> Any:
+            module = bootstrap("emberflow.engines.spark.source_reader")
+            if self._planner is None:
+                self._planner = module.OffsetPlanner(data, stage_id)
+            return self._planner
+
+        def initialOffset(self) -> Any:  # noqa: N802
+            return bootstrap("emberflow.engines.spark.worker").carries_errors(lambda: self._plan().initial())()
+
+        def latestOffset(self, start: Any, limit: Any = None) -> Any:  # noqa: N802
+            return bootstrap("emberflow.engines.spark.worker").carries_errors(lambda: self._plan().latest(start))()
+
+        def getDefaultReadLimit(self) -> Any:  # noqa: N802
+            from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+            return ReadAllAvailable()
+
+        def partitions(self, start: Any, end: Any) -> Any:
+            import cloudpickle
+
+            guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            shares = guard(lambda: self._plan().shares(start, end))()
+            return [Part(number, cloudpickle.dumps(share)) for number, share in enumerate(shares)]
+
+        def read(self, partition: Any) -> Any:
+            import pickle
+
+            module = bootstrap("emberflow.engines.spark.source_reader")
+            guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            share = guard(pickle.loads)(partition.share)
+            return guard(module.read_share)(data, stage_id, share, partition.number)
+
+        def commit(self, end: Any) -> None:
+            pass
+
+    class Reader(DataSourceReader):
+        def partitions(self) -> Any:
+            return [Part(number, b"") for number in range(channels)]
+
+        def read(self, partition: Any) -> Any:
+            module = bootstrap("emberflow.engines.spark.source_reader")
+            guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            return guard(module.read_whole)(data, stage_id, partition.number, partition.number)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> str:
+            return "kg int, dest int, n long, wm long, packet binary"
+
+        def reader(self, schema: Any) -> Any:
+            return Reader()
+
+        def streamReader(self, schema: Any) -> Any:  # noqa: N802
+            return StreamReader()
+
+    return Source
+
+
+def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: bool) -> Any:
+    """A stateful processor for the keyed stages of one level."""
+    from pyspark.sql.streaming import StatefulProcessor
+
+    class Processor(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+            blob = StructType([StructField("v", BinaryType())])
+            number = StructType([StructField("k", IntegerType())])
+            module = bootstrap("emberflow.engines.spark.keyed_worker")
+            self._guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            self._level = module.KeyedLevel(data, stage_ids, timed=timed)
+            self._guard(self._level.init)(
+                handle,
+                lambda name: handle.getValueState(name, blob),
+                lambda name: handle.getMapState(name, number, blob),
+            )
+
+        def _rows(self, rows: Any) -> Any:
+            from pyspark.sql import Row
+
+            make = Row("kg", "dest", "n", "wm", "packet")
+            for row in rows:
+                yield make(*row)
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803
+            now_ms = timerValues.getCurrentProcessingTimeInMs()
+            return self._rows(self._guard(self._level.on_rows)(key[0], rows, now_ms))
+
+        def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802, N803
+            now_ms = timerValues.getCurrentProcessingTimeInMs()
+            expiry_ms = expiredTimerInfo.getExpiryTimeInMs()
+            return self._rows(self._guard(self._level.on_timer)(key[0], expiry_ms, now_ms))
+
+        def close(self) -> None:
+            pass
+
+    return Processor()
+
+
+def make_mapper(bootstrap: Any, module: str, function: str, *args: Any) -> Any:
+    """A function for mapInArrow: `module.function(*args, batches)`."""
+
+    def mapper(batches: Any) -> Any:
+        guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+        yield from guard(getattr(bootstrap(module), function))(*args, batches)
+
+    return mapper
+
+
+def make_sink(name: str, bootstrap: Any, data: bytes) -> Any:
+    """A data source class for writing, streaming and batch."""
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceArrowWriter,
+        DataSourceStreamArrowWriter,
+        WriterCommitMessage,
+    )
+
+    class Message(WriterCommitMessage):
+        def __init__(self, payload: bytes) -> None:
+            self.payload = payload
+
+    def write(batches: Any) -> Any:
+        module = bootstrap("emberflow.engines.spark.sink_writer")
+        guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+        return Message(guard(module.write_task)(data, batches))
+
+    def commit(messages: Any, epoch: int) -> None:
+        module = bootstrap("emberflow.engines.spark.sink_writer")
+        guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+        guard(module.commit_epoch)(data, [item.payload for item in messages if item is not None], epoch)
+
+    class StreamWriter(DataSourceStreamArrowWriter):
+        def write(self, iterator: Any) -> Any:
+            return write(iterator)
+
+        def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803
+            commit(messages, batchId)
+
+        def abort(self, messages: Any, batchId: int) -> None:  # noqa: N803
+            pass
+
+    class Writer(DataSourceArrowWriter):
+        def write(self, iterator: Any) -> Any:
+            return write(iterator)
+
+        def commit(self, messages: Any) -> None:
+            commit(messages, 0)
+
+        def abort(self, messages: Any) -> None:
+            pass
+
+    class Sink(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            return Writer()
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
+            return StreamWriter()
+
+    return Sink

@@ -1,0 +1,124 @@
+"""From a job graph to one DataFrame of packet rows.
+
+Level by level: the packets of all sources and earlier levels are shuffled by key group into the keyed stages of the
+level. Rows for later levels or for sinks pass through, so that a stage feeding several others runs once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberflow.connectors.dataframe import DataFrameSource
+from emberflow.engines.spark import shims
+from emberflow.engines.spark.job_spec import JobSpec
+from emberflow.engines.spark.rows import ROW_SCHEMA, STATS
+from emberflow.plan.job_graph import Stage, StageKind, source_of
+from emberflow.plan.specs import AsyncSpec, KeyedProcessSpec
+
+OBSERVED_IN = "emberflow_in"
+OBSERVED_OUT = "emberflow_out"
+
+
+class Translation:
+    """Registers data sources in a session and builds the plan out of them."""
+
+    def __init__(self, session: Any, spec: JobSpec, data: bytes, archive: tuple[bytes, str], frames: dict[int, Any]) -> None:
+        self._session = session
+        self._spec = spec
+        self._data = data
+        self._bootstrap = shims.make_bootstrap(*archive)
+        self._frames = frames
+
+    def plan(self) -> Any:
+        """Rows for the sinks, after everything else has been done."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        graph = self._spec.graph
+        levels = max(stage.level for stage in graph.stages)
+        current = self._sources(levels)
+        current = current.observe(
+            OBSERVED_IN, F.sum(F.when(F.col("dest") == STATS, F.col("n"))).alias("records")
+        ).where(F.col("dest") != STATS)
+        for level in range(1, levels + 1):
+            stages = [stage for stage in graph.stages if stage.level == level]
+            current = self._batch_level(current, stages) if self._spec.batch else self._level(current, stages)
+        return current.observe(
+            OBSERVED_OUT,
+            F.sum(F.when(F.col("dest") < STATS, F.col("n"))).alias("records"),
+        )
+
+    def _sources(self, levels: int) -> Any:
+        frames = [
+            self._frame(stage) if stage.id in self._frames else self._source(stage)
+            for stage in self._spec.graph.stages
+            if stage.kind is StageKind.SOURCE
+        ]
+        united = frames[0]
+        for frame in frames[1:]:
+            united = united.union(frame)
+        return united
+
+    def _source(self, stage: Stage) -> Any:
+        name = f"emberflow_{self._spec.job_id}_{stage.id}"
+        made = shims.make_source(name, self._bootstrap, self._data, stage.id, self._spec.channels[stage.id])
+        self._session.dataSource.register(made)
+        reader = self._session.read if self._spec.batch else self._session.readStream
+        return reader.format(name).load()
+
+    def _frame(self, stage: Stage) -> Any:
+        mapper = shims.make_mapper(
+            self._bootstrap, "emberflow.engines.spark.batch_worker", "feed_frame", self._data, stage.id
+        )
+        return self._frames[stage.id].mapInArrow(mapper, ROW_SCHEMA)
+
+    def _level(self, current: Any, stages: list[Stage]) -> Any:
+        timed = any(uses_processing_time(self._spec, stage) for stage in stages)
+        processor = shims.make_processor(self._bootstrap, self._data, [stage.id for stage in stages], timed)
+        mode = "ProcessingTime" if timed else "None"
+        return current.groupBy("kg").transformWithState(processor, ROW_SCHEMA, "Append", mode)
+
+    def _batch_level(self, current: Any, stages: list[Stage]) -> Any:
+        mapper = shims.make_mapper(
+            self._bootstrap,
+            "emberflow.engines.spark.batch_worker",
+            "run_level",
+            self._data,
+            [stage.id for stage in stages],
+        )
+        shuffled = current.repartition(self._spec.parallelism, "kg").sortWithinPartitions("kg", "dest")
+        return shuffled.mapInArrow(mapper, ROW_SCHEMA)
+
+    def register_sink(self) -> str:
+        name = f"emberflow_{self._spec.job_id}_sink"
+        self._session.dataSource.register(shims.make_sink(name, self._bootstrap, self._data))
+        return name
+
+    def decoded(self, plan: Any, dest: int, schema: Any) -> Any:
+        """One sink's records as rows of a schema."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        mapper = shims.make_mapper(self._bootstrap, "emberflow.engines.spark.frames", "decode_rows", schema)
+        return plan.where(F.col("dest") == dest).mapInArrow(mapper, schema)
+
+
+def uses_processing_time(spec: JobSpec, stage: Stage) -> bool:
+    """Whether a stage may set processing-time timers or await calls: Spark then has to run batches without input."""
+    nodes = [spec.graph.stream_graph.node(node_id) for node_id in stage.nodes]
+    if any(isinstance(node.spec, AsyncSpec) for node in nodes):
+        return True
+    head = nodes[0].spec
+    return isinstance(head, KeyedProcessSpec) and _sets_timers(head)
+
+
+def _sets_timers(spec: KeyedProcessSpec) -> bool:
+    """Timers only matter to a function that has an on_timer of its own."""
+    if spec.on_timer is None:
+        return False
+    method = getattr(type(spec.function), "on_timer", None)
+    return not getattr(method, "__module__", "").startswith("emberflow.streams.functions")
+
+
+def dataframe_of(spec: JobSpec, stage: Stage) -> Any:
+    """The Spark DataFrame of a source stage, or None."""
+    source = source_of(spec.graph, stage).source
+    return source.dataframe if isinstance(source, DataFrameSource) else None

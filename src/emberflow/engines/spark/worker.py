@@ -1,0 +1,94 @@
+"""What lives in a Spark Python worker across batches: the call loop and the opened stages.
+
+Module-level on purpose: Spark makes new processor and reader objects for every task, but keeps the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import wraps
+from typing import Any, TypeVar
+
+from emberflow.engines.calls import ThreadCalls
+from emberflow.engines.spark.job_spec import JobSpec, load_spec
+from emberflow.engines.spark.packing import Row, SparkExits
+from emberflow.errors import EmberflowError, to_marker
+from emberflow.event_time.clock import Clock, FixedClock, SystemClock
+from emberflow.operators.stage import StageTask
+
+F = TypeVar("F")
+
+
+class BatchClock:
+    """The time of the micro-batch at hand."""
+
+    def __init__(self) -> None:
+        self._clock: Clock = SystemClock()
+
+    def set(self, now_ms: int) -> None:
+        self._clock = FixedClock(now_ms)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+
+class WorkerStage:
+    """A stage that stays open in this process."""
+
+    def __init__(self, spec: JobSpec, stage_id: int, calls: ThreadCalls, subtask: int) -> None:
+        self.clock = BatchClock()
+        self.exits = SparkExits(spec)
+        self.calls = calls
+        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls)
+        channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
+        self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
+        self.task.open(subtask, spec.parallelism, spec.parameters)
+
+    def wait_for_calls(self) -> None:
+        self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
+
+    def finish(self) -> list[Row]:
+        """Waits for calls; everything that is left to send."""
+        self.wait_for_calls()
+        return self.exits.take_rows()
+
+
+_calls: ThreadCalls | None = None
+_stages: dict[tuple[str, int], WorkerStage] = {}
+
+
+def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, WorkerStage]:
+    """The stage of the job, opened once per process."""
+    global _calls
+    if _calls is None:
+        _calls = ThreadCalls()
+    spec = load_spec(data)
+    key = (hashlib.sha256(data).hexdigest(), stage_id)
+    stage = _stages.get(key)
+    if stage is None:
+        for other in [item for item in _stages if item[0] != key[0]]:
+            _stages.pop(other).task.close()
+        stage = _stages[key] = WorkerStage(spec, stage_id, _calls, subtask)
+    return spec, stage
+
+
+def carries_errors(function: Any) -> Any:
+    """Lets an error of ours through Spark's stack traces as a marker that the driver finds."""
+
+    @wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            result = function(*args, **kwargs)
+        except EmberflowError as error:
+            raise RuntimeError(f"{error}\n{to_marker(error)}") from error
+        return _guarded_iterator(result) if isinstance(result, Iterator) else result
+
+    return guarded
+
+
+def _guarded_iterator(items: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from items
+    except EmberflowError as error:
+        raise RuntimeError(f"{error}\n{to_marker(error)}") from error

@@ -1,0 +1,148 @@
+"""How a key group's scope is stored where every access is a round trip (Spark's state store).
+
+One *hot* blob per group holds event time, timers and the keys used lately: it is read and written once per batch,
+whatever the number of keys. When it grows too large, the keys not used for longest move to *cold* buckets, which are
+read only when one of their keys turns up again. So a batch costs what it touches, not what the group holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from emberflow.errors import CorruptData
+from emberflow.event_time.clock import Clock
+from emberflow.events.codecs import decode, encode
+from emberflow.events.key_groups import stable_hash
+from emberflow.operators.channels import ChannelId
+from emberflow.operators.scope import SavedScope, Scope
+from emberflow.state.entry import Entry
+
+VERSION = 1
+HOT_LIMIT_BYTES = 32 * 1024
+BUCKETS = 256
+
+
+class ColdStore(Protocol):
+    """Buckets of one group by number."""
+
+    def get(self, bucket: int) -> bytes | None: ...
+
+    def put(self, bucket: int, data: bytes) -> None: ...
+
+    def remove(self, bucket: int) -> None: ...
+
+
+class GroupLayout:
+    """One group's stored form, from load to commit."""
+
+    def __init__(self, hot: bytes | None, cold: ColdStore, hot_limit: int = HOT_LIMIT_BYTES) -> None:
+        self._cold = cold
+        self._hot_limit = hot_limit
+        self._buckets: dict[int, dict[Any, dict[str, Any]]] = {}
+        self._tombstones: set[Any] = set()
+        self._has_cold = False
+        self._saved: SavedScope | None = None
+        self._hot: dict[Any, Entry] = {}
+        self.armed_ms: int | None = None
+        """The engine's own timer for the group's next processing-time timer, if one is set."""
+        if hot is not None:
+            body = decode(hot)
+            if body[0] != VERSION:
+                raise CorruptData(f"keyed state of format {body[0]} cannot be read", way_out="update emberflow")
+            _, self._saved, self._has_cold, self.armed_ms, entries, tombstones = body
+            self._hot = {key: Entry(values) for key, values in entries.items()}
+            self._tombstones = set(tombstones)
+        self._from_cold: set[Any] = set()
+
+    def scope(self, channels: list[ChannelId], idle_ms: dict[int, int], clock: Clock, owns: Any) -> Scope:
+        return Scope(
+            channels=channels,
+            idle_ms=idle_ms,
+            clock=clock,
+            saved=self._saved,
+            entries=self._hot,
+            loader=self,
+            owns=owns,
+        )
+
+    def load(self, key: Any) -> Entry | None:
+        """A key that is not hot."""
+        if not self._has_cold or key in self._tombstones:
+            return None
+        found = self._bucket(_bucket_of(key)).get(key)
+        if found is None:
+            return None
+        self._from_cold.add(key)
+        return Entry(found)
+
+    def commit(self, scope: Scope) -> bytes | None:
+        """Writes cold buckets as needed; returns the new hot blob, or None if nothing changed."""
+        entries = scope.entries
+        touched = [key for key, entry in entries.items() if entry.dirty]
+        moved = scope.event_timers.changed or scope.processing_timers.changed or scope.channels.changed
+        saved = scope.saved()
+        if not touched and not scope.removed and not moved and saved == self._saved:
+            return None
+        for key in touched:
+            # Most recently used last. Another key may be equal but not identical (1 and True): keep the entry.
+            entry = entries.pop(key)
+            entry.dirty = False
+            if entry:
+                entries[key] = entry
+                self._from_cold.discard(key)
+                self._tombstones.discard(key)
+            elif self._has_cold:
+                self._tombstones.add(key)
+        if self._has_cold:
+            self._tombstones.update(scope.removed)
+        scope.removed.clear()
+        for key in self._from_cold:
+            entries.pop(key, None)
+        self._from_cold.clear()
+        for key in [key for key, entry in entries.items() if not entry]:
+            del entries[key]
+        data = self._encode(saved, entries)
+        if len(data) > self._hot_limit and (len(entries) > 1 or self._tombstones):
+            self._cool_down(entries, len(data))
+            data = self._encode(saved, entries)
+        self._saved = saved
+        return data
+
+    def _encode(self, saved: SavedScope, entries: dict[Any, Entry]) -> bytes:
+        plain = {key: dict(entry) for key, entry in entries.items()}
+        return encode((VERSION, saved, self._has_cold, self.armed_ms, plain, list(self._tombstones)))
+
+    def _cool_down(self, entries: dict[Any, Entry], size: int) -> None:
+        """Moves all but the most recent quarter of the limit to cold buckets."""
+        keep = min(len(entries) // 2, max(1, len(entries) * (self._hot_limit // 4) // size))
+        leaving = list(entries)[: len(entries) - keep]
+        self._has_cold = True
+        changed: dict[int, dict[Any, dict[str, Any] | None]] = {}
+        for key in leaving:
+            changed.setdefault(_bucket_of(key), {})[key] = dict(entries.pop(key))
+        for key in self._tombstones:
+            changed.setdefault(_bucket_of(key), {})[key] = None
+        self._tombstones.clear()
+        for number, items in changed.items():
+            bucket = self._bucket(number)
+            for key, values in items.items():
+                if values is None:
+                    bucket.pop(key, None)
+                else:
+                    bucket[key] = values
+            if bucket:
+                self._cold.put(number, encode(bucket))
+            else:
+                self._cold.remove(number)
+
+    def _bucket(self, number: int) -> dict[Any, dict[str, Any]]:
+        found = self._buckets.get(number)
+        if found is None:
+            data = self._cold.get(number)
+            found = self._buckets[number] = {} if data is None else decode(data)
+        return found
+
+
+def _bucket_of(key: Any) -> int:
+    # Other bits than those that choose the group, or a group's keys would share few buckets.
+    return (stable_hash(key) * 0x9E3779B1 & 0xFFFFFFFF) >> 24
