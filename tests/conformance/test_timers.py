@@ -227,7 +227,7 @@ def test_processing_time_timers_fire_once(host: Host) -> None:
 
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_processing_time_timers_fire_while_the_source_is_silent(host: Host) -> None:
-    source = TestSource([("a", "set"), Pause(1500), ("a", "late")])
+    source = TestSource([("a", "set"), Pause(300 * host.patience), ("a", "late")])
     out = host.run(lambda env: env.add_source(source).key_by(first).process(ProcessingTimer()))
     assert out == [("a", "set"), ("a", "timer"), ("a", "late")]
 

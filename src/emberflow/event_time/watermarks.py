@@ -88,4 +88,7 @@ class WatermarkStrategy:
 
     def with_idleness(self, idle_timeout: Interval) -> WatermarkStrategy:
         """A channel without records for this long no longer holds back the watermark of the others."""
-        return replace(self, idle_ms=to_ms(idle_timeout, "idle_timeout"))
+        idle_ms = to_ms(idle_timeout, "idle_timeout")
+        if idle_ms <= 0:
+            raise InvalidArgument(f"idle_timeout must be positive, got {idle_ms} ms")
+        return replace(self, idle_ms=idle_ms)

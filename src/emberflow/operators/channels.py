@@ -45,12 +45,18 @@ class ChannelClock:
     def minimum(self, now_ms: int, without: ChannelId | None = None) -> int:
         """The merged watermark, optionally leaving one channel out; −∞ while every channel is idle."""
         lowest = MAX_WATERMARK if without is not None else None
+        silent = False
         for channel, watermark in self._watermarks.items():
-            if channel == without or self._idle(channel, now_ms):
+            if channel == without:
                 continue
-            if lowest is None or watermark < lowest:
+            if watermark != MAX_WATERMARK and self._idle(channel, now_ms):
+                silent = True
+            elif lowest is None or watermark < lowest:
                 lowest = watermark
-        return MIN_WATERMARK if lowest is None else lowest
+        # An idle channel holds nothing back but the end: it may speak again.
+        if lowest is None or (lowest == MAX_WATERMARK and silent and without is None):
+            return MIN_WATERMARK
+        return lowest
 
     def _idle(self, channel: ChannelId, now_ms: int) -> bool:
         limit = self._idle_ms.get(channel[0])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.event_time.windows import TimeWindow
 from emberflow.operators.async_wait import NO_RETRY, AsyncWaitOperator
@@ -42,7 +44,20 @@ from emberflow.plan.stream_graph import StreamNode
 def make_operator(node: StreamNode, clock: Clock) -> Operator:
     """The operator of any step but sources and sinks, which engines bring themselves."""
     step = Step(node.uid, node.name, f"{node.spec.kind} at {node.location}" if node.location else "")
-    return _MAKERS[type(node.spec)](step, node.spec, clock)
+    return _MAKERS[type(node.spec)](step, _own_copy(node), clock)
+
+
+def _own_copy(node: StreamNode) -> Spec:
+    """Every task has function objects of its own, as if they had been shipped to it: two tasks of one process must
+    not find each other's state and connections in `self`."""
+    try:
+        return copy.deepcopy(node.spec)
+    except Exception as error:
+        raise NotSerializable(
+            f"the function of step {node.name!r} ({node.location}) cannot be given to a task",
+            cause=describe_cause(error),
+            way_out="open locks, connections and files in open(), not where the function object is made",
+        ) from error
 
 
 def _process(step: Step, spec: ProcessSpec, clock: Clock) -> Operator:

@@ -8,7 +8,7 @@ from emberflow.errors import InvalidArgument, NotKeyed
 from emberflow.plan.specs import KeyedProcessSpec
 from emberflow.streams.data_stream import DataStream, method_of
 from emberflow.streams.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction
-from emberflow.streams.keyed_stream import KeyedStream, as_flat_map, as_map
+from emberflow.streams.keyed_stream import AsFlatMap, AsMap, KeyedStream
 
 
 class ConnectedStreams:
@@ -31,13 +31,13 @@ class ConnectedStreams:
     def map(self, func: CoMapFunction, output_type: Any = None) -> DataStream:
         first, second = method_of(func, "map1", "map()"), method_of(func, "map2", "map()")
         if isinstance(self._first, KeyedStream):
-            return self._keyed("co_map", func, as_map(first), as_map(second))
+            return self._keyed("co_map", func, AsMap(first), AsMap(second))
         return self._first.map(_Side(func, first)).union(self._second.map(_Side(func, second)))
 
     def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> DataStream:
         first, second = method_of(func, "flat_map1", "flat_map()"), method_of(func, "flat_map2", "flat_map()")
         if isinstance(self._first, KeyedStream):
-            return self._keyed("co_flat_map", func, as_flat_map(first), as_flat_map(second))
+            return self._keyed("co_flat_map", func, AsFlatMap(first), AsFlatMap(second))
         return self._first.flat_map(_Side(func, first)).union(self._second.flat_map(_Side(func, second)))
 
     def process(self, func: CoProcessFunction, output_type: Any = None) -> DataStream:

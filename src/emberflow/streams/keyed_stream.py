@@ -39,17 +39,17 @@ class KeyedStream(DataStream):
         )
 
     def map(self, func: MapFunction | Callable[[Any], Any], output_type: Any = None) -> DataStream:
-        return self._keyed(KeyedProcessSpec(kind="keyed_map", function=func, calls=(as_map(func),)), "map")
+        return self._keyed(KeyedProcessSpec(kind="keyed_map", function=func, calls=(AsMap(func),)), "map")
 
     def flat_map(
         self, func: FlatMapFunction | Callable[[Any], Iterable[Any] | None], output_type: Any = None
     ) -> DataStream:
-        call = as_flat_map(method_of(func, "flat_map", "flat_map()"))
+        call = AsFlatMap(method_of(func, "flat_map", "flat_map()"))
         return self._keyed(KeyedProcessSpec(kind="keyed_flat_map", function=func, calls=(call,)), "flat_map")
 
     def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
         keep = method_of(func, "filter", "filter()")
-        return self._keyed(KeyedProcessSpec(kind="keyed_filter", function=func, calls=(as_filter(keep),)), "filter")
+        return self._keyed(KeyedProcessSpec(kind="keyed_filter", function=func, calls=(AsFilter(keep),)), "filter")
 
     def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
         """A running value per key, emitted after every record."""
@@ -96,14 +96,28 @@ class KeyedStream(DataStream):
         return self._added(spec, self.keyed_edges(), name)
 
 
-def as_map(func: Any) -> Callable[[Any, Any], Any]:
-    call = method_of(func, "map", "map()")
-    return lambda value, context: (call(value),)
+# Classes rather than lambdas: whoever copies one for a task copies the function object inside as well.
 
 
-def as_flat_map(call: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda value, context: call(value)
+class AsMap:
+    def __init__(self, func: Any) -> None:
+        self._call = method_of(func, "map", "map()")
+
+    def __call__(self, value: Any, context: Any) -> Any:
+        return (self._call(value),)
 
 
-def as_filter(keep: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda value, context: (value,) if keep(value) else None
+class AsFlatMap:
+    def __init__(self, call: Callable[[Any], Any]) -> None:
+        self._call = call
+
+    def __call__(self, value: Any, context: Any) -> Any:
+        return self._call(value)
+
+
+class AsFilter:
+    def __init__(self, keep: Callable[[Any], Any]) -> None:
+        self._keep = keep
+
+    def __call__(self, value: Any, context: Any) -> Any:
+        return (value,) if self._keep(value) else None

@@ -46,6 +46,8 @@ class Host:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     needs_checkpoint_dir: bool = False
     timeout_s: float = 60
+    patience: int = 1
+    """How many times longer a scenario must wait here for something to happen in between."""
 
     @property
     def streaming(self) -> bool:
@@ -176,8 +178,8 @@ LOCAL_SQLITE = Host(
     needs_checkpoint_dir=True,
 )
 LOCAL_2 = Host(name="local-2", engine="local", mode=_STREAMING, parallelism=2)
-SPARK = Host(name="spark", engine="spark", mode=_STREAMING, parallelism=2, timeout_s=120)
-SPARK_BATCH = Host(name="spark-batch", engine="spark", mode=_BATCH, parallelism=2, timeout_s=120)
+SPARK = Host(name="spark", engine="spark", mode=_STREAMING, parallelism=2, timeout_s=120, patience=5)
+SPARK_BATCH = Host(name="spark-batch", engine="spark", mode=_BATCH, parallelism=2, timeout_s=120, patience=5)
 
 HOSTS: tuple[Host, ...] = (LOCAL, LOCAL_BATCH, LOCAL_SQLITE, LOCAL_2, SPARK, SPARK_BATCH)
 STREAMING_HOSTS = tuple(host for host in HOSTS if host.streaming)

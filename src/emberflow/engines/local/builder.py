@@ -8,7 +8,7 @@ from typing import Any
 
 from emberflow.engines.calls import LoopCalls
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
-from emberflow.engines.local.exits import ExchangeExit
+from emberflow.engines.local.exits import ExchangeExit, Hold
 from emberflow.engines.local.sinks import SinkExit
 from emberflow.engines.local.tasks import KeyedTask, SourceTask, Task
 from emberflow.event_time.clock import Clock
@@ -169,10 +169,10 @@ class _Builder:
             return sum(self._channels[item.source_stage] for item in self._graph.inputs_of(stage.id))
         return node.parallelism or self._config.parallelism
 
-    def _task_parts(self, stage: Stage, subtask: int, count: int, *, holds: bool) -> tuple[StageTask, _Exits]:
+    def _task_parts(self, stage: Stage, subtask: int, count: int, hold: Hold) -> tuple[StageTask, _Exits]:
         def make_exchange(exchange: Exchange, channel: int) -> ExchangeExit:
             inboxes = self._inboxes[exchange.target_stage]
-            return ExchangeExit(exchange, channel, inboxes, self._groups, holds=holds)
+            return ExchangeExit(exchange, channel, inboxes, self._groups, Hold.UNTIL_END if self._batch else hold)
 
         def make_sink(node: StreamNode) -> SinkExit:
             return SinkExit(node, subtask, self._job_id, self._metrics, immediate=self._immediate)
@@ -189,8 +189,8 @@ class _Builder:
         count = self._channels[stage.id]
         made: list[SourceTask] = []
         for channel in range(count):
-            holds = self._batch or not source.ordered
-            part, exits = self._task_parts(stage, channel, count, holds=holds)
+            hold = Hold.NOT if source.ordered else Hold.UNTIL_RELEASE
+            part, exits = self._task_parts(stage, channel, count, hold)
             task = SourceTask(
                 f"{node.name}#{channel}",
                 part,
@@ -220,8 +220,7 @@ class _Builder:
         scopes = self._scopes(node, count, channels, idle)
         made: list[KeyedTask] = []
         for subtask in range(count):
-            # In batch mode event time moves once, at the end, so later stages have nothing to hold back.
-            part, exits = self._task_parts(stage, subtask, count, holds=False)
+            part, exits = self._task_parts(stage, subtask, count, Hold.NOT)
             numbers = {channel: number for number, channel in enumerate(channels)}
 
             def select(channel: ChannelId, exits: _Exits = exits, numbers: dict[ChannelId, int] = numbers) -> None:

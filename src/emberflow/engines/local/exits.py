@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
@@ -14,27 +15,34 @@ from emberflow.plan.job_graph import Exchange
 _EMPTY = Batch([])
 
 
-class ExchangeExit:
-    """Partitions records over the inboxes of the next stage; watermarks go to all of them.
+class Hold(Enum):
+    """How long watermarks wait at an exit. The end of the input never waits."""
 
-    With `holds`, watermarks wait until `release` (unordered sources, batch mode); the end of the input never waits.
-    """
+    NOT = "not"
+    UNTIL_RELEASE = "until_release"
+    """Unordered sources: until what was read in one go is through."""
+    UNTIL_END = "until_end"
+    """Batch mode: event time moves once."""
+
+
+class ExchangeExit:
+    """Partitions records over the inboxes of the next stage; watermarks go to all of them."""
 
     def __init__(
-        self, exchange: Exchange, channel: int, inboxes: Sequence[Inbox], groups: KeyGroups, *, holds: bool
+        self, exchange: Exchange, channel: int, inboxes: Sequence[Inbox], groups: KeyGroups, hold: Hold
     ) -> None:
         self._exchange = exchange
         self._channel: ChannelId = (exchange.id, channel)
         self._inboxes = inboxes
         self._groups = groups
-        self._holds = holds
+        self._hold = hold
         self._held = MIN_WATERMARK
 
     def select_channel(self, channel: int) -> None:
         self._channel = (self._exchange.id, channel)
 
     def on_batch(self, batch: Batch) -> None:
-        if self._holds and batch.watermarks is not None:
+        if self._hold is not Hold.NOT and batch.watermarks is not None:
             self._held = max(self._held, batch.watermarks[-1])
             batch = Batch(batch.values, batch.timestamps, None, batch.keys)
         if len(self._inboxes) == 1:
@@ -52,7 +60,7 @@ class ExchangeExit:
                 self._put(subtask, take(batch, chosen), None)
 
     def on_watermark(self, watermark: int) -> None:
-        if self._holds and watermark != MAX_WATERMARK:
+        if self._hold is not Hold.NOT and watermark != MAX_WATERMARK:
             self._held = max(self._held, watermark)
             return
         self._held = MIN_WATERMARK
@@ -61,7 +69,7 @@ class ExchangeExit:
 
     def release(self) -> None:
         """The end of a batch of an unordered source: its watermark counts now."""
-        if self._held != MIN_WATERMARK:
+        if self._hold is Hold.UNTIL_RELEASE and self._held != MIN_WATERMARK:
             held, self._held = self._held, MIN_WATERMARK
             for subtask in range(len(self._inboxes)):
                 self._put(subtask, _EMPTY, held)

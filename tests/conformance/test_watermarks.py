@@ -1,0 +1,207 @@
+"""B13: where event time comes from and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from emberflow.streams import (
+    KeyedProcessFunction,
+    RuntimeContext,
+    TimestampAssigner,
+    ValueStateDescriptor,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
+from emberflow.testing import STREAMING_HOSTS, Host, Pause, TestSource, Timed, on_every_host, per_key
+
+START, END = -(2**63), 2**63 - 1
+
+
+def first(value: Any) -> Any:
+    return value[0]
+
+
+def second(value: Any, _: int) -> int:
+    return value[1]
+
+
+class ShowWatermark(KeyedProcessFunction):
+    """Each record with the watermark in force before it; at the very end once more."""
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        ctx.timer_service().register_event_time_timer(END)
+        yield value[0], ctx.timestamp(), ctx.timer_service().current_watermark()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), "end", ctx.timer_service().current_watermark()
+
+
+class Punctuated(WatermarkGenerator):
+    """A record marked "!" says how far time has come."""
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        if value[2:] == ("!",):
+            output.emit_watermark(Watermark(timestamp))
+
+
+class Periodic(WatermarkGenerator):
+    """The highest timestamp so far, less 5; it has state, which must survive from batch to batch."""
+
+    def __init__(self) -> None:
+        self._highest = -100
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        self._highest = max(self._highest, timestamp)
+
+    def on_periodic_emit(self, output: Any) -> None:
+        output.emit_watermark(self._highest - 5)
+
+
+class Assigner(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return value[1] * 10
+
+
+class Gate(KeyedProcessFunction):
+    """Key "a" tells whether its timer at 10 has fired when its next record comes."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._fired = runtime_context.get_state(ValueStateDescriptor("fired"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        if value[0] == "a":
+            ctx.timer_service().register_event_time_timer(10)
+            yield value[0], value[1], bool(self._fired.value())
+
+    def on_timer(self, timestamp: int, ctx: Any) -> None:
+        self._fired.update(True)
+
+
+def shown(host: Host, strategy: WatermarkStrategy, records: list[Any], batch: int | None = None) -> list[Any]:
+    source = TestSource(records, batch)
+    return host.run(
+        lambda env: (
+            env.add_source(source)
+            .assign_timestamps_and_watermarks(strategy)
+            .key_by(first)
+            .process(ShowWatermark())
+        )
+    )
+
+
+@on_every_host
+def test_monotonous_timestamps(host: Host) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(second)
+    out = shown(host, strategy, [("a", 10), ("a", 20), ("a", 20), ("a", 30)])
+    marks = [START, 9, 19, 19] if host.streaming else [START] * 4
+    assert out == [
+        *[("a", stamp, mark) for stamp, mark in zip([10, 20, 20, 30], marks, strict=True)],
+        ("a", "end", END),
+    ]
+
+
+@on_every_host
+def test_bounded_out_of_orderness_is_max_less_delay_less_one(host: Host) -> None:
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(
+        timedelta(milliseconds=5)
+    ).with_timestamp_assigner(second)
+    out = shown(host, strategy, [("a", 10), ("a", 7), ("a", 20), ("a", 16)], batch=2)
+    marks = [START, 4, 4, 14] if host.streaming else [START] * 4
+    assert [mark for _, _, mark in out] == [*marks, END]
+
+
+@on_every_host
+def test_a_punctuated_generator(host: Host) -> None:
+    strategy = WatermarkStrategy.for_generator(Punctuated).with_timestamp_assigner(second)
+    out = shown(host, strategy, [("a", 10), ("a", 20, "!"), ("a", 15), ("a", 40, "!"), ("a", 41)], batch=2)
+    marks = [START, START, 20, 20, 40] if host.streaming else [START] * 5
+    assert [mark for _, _, mark in out] == [*marks, END]
+
+
+@on_every_host
+def test_a_periodic_generator_keeps_its_state(host: Host) -> None:
+    strategy = WatermarkStrategy.for_generator(Periodic).with_timestamp_assigner(second)
+    out = shown(host, strategy, [("a", 10), ("a", 8), ("a", 20), ("a", 19)], batch=1)
+    marks = [START, 5, 5, 15] if host.streaming else [START] * 4
+    assert [mark for _, _, mark in out] == [*marks, END]
+
+
+@on_every_host
+def test_timestamps_from_an_assigner_object_and_from_the_source(host: Host) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner())
+    out = shown(host, strategy, [("a", 1), ("a", 2)])
+    assert [stamp for _, stamp, _ in out] == [10, 20, "end"]
+    out = shown(
+        host, WatermarkStrategy.for_monotonous_timestamps(), [Timed(("a", 0), 33), Timed(("a", 0), 44)]
+    )
+    assert [stamp for _, stamp, _ in out] == [33, 44, "end"]
+
+
+@on_every_host
+def test_no_watermarks_means_only_the_end(host: Host) -> None:
+    out = shown(host, WatermarkStrategy.no_watermarks().with_timestamp_assigner(second), [("a", 1), ("a", 2)])
+    assert out == [("a", 1, START), ("a", 2, START), ("a", "end", END)]
+
+
+@on_every_host(hosts=STREAMING_HOSTS)
+def test_two_sources_merge_to_the_smaller_watermark(host: Host) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(second)
+    ahead = TestSource([("a", 0), ("a", 100), Pause(150 * host.patience), ("a", 200)])
+    behind = TestSource([("b", 5), Pause(400 * host.patience), ("b", 6)])
+
+    def build(env: Any) -> Any:
+        first_stream = env.from_source(ahead, strategy, "ahead")
+        return first_stream.union(env.from_source(behind, strategy, "behind")).key_by(first).process(Gate())
+
+    # The timer of "a" at 10 waits for the slow source, which is at 4.
+    assert host.run(build) == [("a", 0, False), ("a", 100, False), ("a", 200, False)]
+
+
+@on_every_host(hosts=STREAMING_HOSTS)
+def test_an_idle_source_holds_nothing_back(host: Host) -> None:
+    strategy = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        .with_timestamp_assigner(second)
+        .with_idleness(timedelta(milliseconds=100))
+    )
+    ahead = TestSource([("a", 0), ("a", 100), Pause(400 * host.patience), ("a", 200)])
+    idle = TestSource([("b", 5), Pause(900 * host.patience), ("b", 6)])
+
+    def build(env: Any) -> Any:
+        first_stream = env.from_source(ahead, strategy, "ahead")
+        return first_stream.union(env.from_source(idle, strategy, "idle")).key_by(first).process(Gate())
+
+    assert host.run(build) == [("a", 0, False), ("a", 100, False), ("a", 200, True)]
+
+
+@on_every_host
+def test_every_key_reaches_the_end_of_time(host: Host) -> None:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(second)
+    out = per_key(shown(host, strategy, [(f"k{i}", i) for i in range(40)]))
+    assert all(found[-1] == (key, "end", END) for key, found in out.items())
+    assert len(out) == 40
+
+
+@on_every_host
+def test_a_later_strategy_replaces_an_earlier_one(host: Host) -> None:
+    early = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value, _: value[1] * 1000
+    )
+    late = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value, before: before // 1000
+    )
+    source = TestSource([("a", 1), ("a", 2)])
+    out = host.run(
+        lambda env: (
+            env.from_source(source, early, "early")
+            .map(lambda value: value)
+            .assign_timestamps_and_watermarks(late)
+            .key_by(first)
+            .process(ShowWatermark())
+        )
+    )
+    marks = [START, 0] if host.streaming else [START, START]
+    assert out == [("a", 1, marks[0]), ("a", 2, marks[1]), ("a", "end", END)]
