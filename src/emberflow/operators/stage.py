@@ -53,6 +53,9 @@ class KeySelection:
         try:
             for value in batch.values:
                 append(select(value))
+            if not _hashable(keys):
+                for key, value in zip(keys, batch.values, strict=True):  # noqa: B007 - the error names the value
+                    hash(key)
         except Exception as error:
             where = f" ({self._location})" if self._location else ""
             raise KeySelectorFailed(
@@ -65,6 +68,14 @@ class KeySelection:
 
     def on_watermark(self, watermark: int) -> None:
         self._target.on_watermark(watermark)
+
+
+def _hashable(keys: list[Any]) -> bool:
+    try:
+        set(keys)
+    except TypeError:
+        return False
+    return True
 
 
 class StageTask:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, Protocol
 
+from emberflow.errors import StepFailed, shorten
 from emberflow.event_time.windows import TimeWindow, WindowAssigner
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.keyed import KeyedOperator
@@ -147,4 +148,8 @@ class WindowOperator(KeyedOperator):
                 self.collect(results, time_ms, watermark)
 
     def _no_timestamp(self, value: Any) -> Exception:
-        return ValueError("the record has no event time; call assign_timestamps_and_watermarks() before window()")
+        where = f" ({self.step.location})" if self.step.location else ""
+        return StepFailed(
+            f"step {self.step.name!r}{where} got the value {shorten(value)}, which has no event time",
+            way_out="call assign_timestamps_and_watermarks() before window()",
+        )

@@ -118,7 +118,7 @@ class StreamExecutionEnvironment:
     # sources
 
     def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
-        return self._source(CollectionSource(list(collection)), None, "collection")
+        return self._source(CollectionSource(collection), None, "collection")
 
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from `start` to `end`, both included, read in parallel."""

@@ -19,5 +19,10 @@ class Gap:
     """What the scenario must end with there; None: anything."""
 
 
-GAPS: dict[tuple[str, str], Gap] = {}
+_IN_MEMORY = Gap(row="B1", reason="values stay Python objects between local tasks, so a lock may travel")
+
+GAPS: dict[tuple[str, str], Gap] = {
+    ("test_a_value_that_cannot_be_serialised", host): _IN_MEMORY
+    for host in ("local", "local-batch", "local-sqlite", "local-2")
+}
 """(test function, host) -> why it does not pass there."""

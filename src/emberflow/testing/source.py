@@ -20,20 +20,20 @@ class TestSource(Source):
     def __init__(self, items: Iterable[Any], batch: int | None = None, *, bounded: bool = True) -> None:
         if batch is not None and batch < 1:
             raise InvalidArgument(f"a batch of {batch} records is not possible", way_out="give at least 1")
-        self._items = list(items)
+        self.items = list(items)
         self._batch = batch
         self.bounded = bounded
 
     def describe(self) -> str:
-        return f"TestSource of {len(self._items)}"
+        return f"TestSource of {len(self.items)}"
 
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
-        while self.bounded or position < len(self._items):
+        while self.bounded or position < len(self.items):
             behind, end = self.plan(channel, position, limit)
             values: list[Any] = []
             timestamps: list[int | None] = []
             for index in range(position, behind):
-                item = self._items[index]
+                item = self.items[index]
                 if not isinstance(item, Sentinel):
                     values.append(item.value if isinstance(item, Timed) else item)
                     timestamps.append(item.timestamp if isinstance(item, Timed) else None)
@@ -53,20 +53,20 @@ class TestSource(Source):
         return Chunk(values, position, timestamps if timed else None, end)
 
     def plan(self, channel: int, position: Position, limit: int) -> tuple[Position, bool]:
-        behind = min(position + max(min(limit, self._batch or limit), 1), len(self._items))
+        behind = min(position + max(min(limit, self._batch or limit), 1), len(self.items))
         for index in range(position, behind):
-            if isinstance(self._items[index], Cut):
+            if isinstance(self.items[index], Cut):
                 behind = index + 1
                 break
-        return behind, self.bounded and behind >= len(self._items)
+        return behind, self.bounded and behind >= len(self.items)
 
     def available(self, channel: int, position: Position, elapsed_ms: int) -> int | None:
-        if not any(isinstance(item, Pause) for item in self._items[position:]) and (
+        if not any(isinstance(item, Pause) for item in self.items[position:]) and (
             elapsed_ms >= self.due_ms(channel, position)
         ):
             return None
         due_ms, count = self.due_ms(channel, position), 0
-        for item in self._items[position:]:
+        for item in self.items[position:]:
             if due_ms > elapsed_ms:
                 break
             count += 1
@@ -75,7 +75,7 @@ class TestSource(Source):
         return count
 
     def due_ms(self, channel: int, position: Position) -> int:
-        return sum(item.ms for item in self._items[:position] if isinstance(item, Pause))
+        return sum(item.ms for item in self.items[:position] if isinstance(item, Pause))
 
 
 class Timed:

@@ -1,0 +1,238 @@
+"""Crashes as data: what is committed in the end equals a run without them, exactly once.
+
+Every stateful kind of step has its own scenario; the crash points lie at the start, between checkpoints, and at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emberflow.streams import (
+    AsyncDataStream,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ListStateDescriptor,
+    MapFunction,
+    RuntimeContext,
+    TumblingEventTimeWindows,
+    ValueStateDescriptor,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
+from emberflow.testing import (
+    HOSTS,
+    SPARK,
+    Crash,
+    Cut,
+    Host,
+    Pause,
+    Sentinel,
+    TestSource,
+    on_every_host,
+    per_key,
+    unordered,
+)
+
+Make = Callable[[Any, TestSource], Any]
+
+
+def first(value: Any) -> Any:
+    return value[0]
+
+
+MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
+
+
+class CountAndAlarm(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
+        self._total = runtime_context.get_state(ValueStateDescriptor("total"))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self._seen.add(value[1])
+        self._total.update((self._total.value() or 0) + value[1])
+        ctx.timer_service().register_event_time_timer(value[1] + 3)
+        yield value[0], "total", self._total.value()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), "timer", timestamp, list(self._seen.get())
+        self._seen.clear()
+
+
+class BothSides(KeyedCoProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._total = runtime_context.get_state(ValueStateDescriptor("total"))
+
+    def process_element1(self, value: Any, ctx: Any) -> None:
+        self._total.update((self._total.value() or 0) + value[1])
+        ctx.timer_service().register_event_time_timer(2**63 - 1)
+
+    process_element2 = process_element1
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), self._total.value()
+
+
+class EveryThird(WatermarkGenerator):
+    def __init__(self) -> None:
+        self._count = 0
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        self._count += 1
+        if self._count % 3 == 0:
+            output.emit_watermark(timestamp - 1)
+
+
+def reduce(env: Any, source: TestSource) -> Any:
+    return env.add_source(source).key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
+def process(env: Any, source: TestSource) -> Any:
+    return env.from_source(source, MONOTONOUS).key_by(first).process(CountAndAlarm())
+
+
+def window(env: Any, source: TestSource) -> Any:
+    keyed = env.from_source(source, MONOTONOUS).key_by(first)
+    return keyed.window(TumblingEventTimeWindows.of(4)).reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
+def two_stages(env: Any, source: TestSource) -> Any:
+    totals = env.add_source(source).key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    return totals.key_by(lambda value: value[1] % 2).map(Numbered())
+
+
+def stateless(env: Any, source: TestSource) -> Any:
+    return env.add_source(source).map(lambda value: (value[0], value[1] * 10))
+
+
+def generator(env: Any, source: TestSource) -> Any:
+    strategy = WatermarkStrategy.for_generator(EveryThird).with_timestamp_assigner(lambda value, _: value[1])
+    return env.from_source(source, strategy).key_by(first).process(CountAndAlarm())
+
+
+def asynchronous(env: Any, source: TestSource) -> Any:
+    return AsyncDataStream.ordered_wait(env.add_source(source), ten_times, 10_000).key_by(first).sum(1)
+
+
+async def ten_times(value: Any) -> Any:
+    return value[0], value[1] * 10
+
+
+def connected(env: Any, source: TestSource) -> Any:
+    left = env.from_source(source, MONOTONOUS).key_by(first)
+    right = env.from_collection([("a", 1000), ("b", 2000)]).key_by(first)
+    return left.connect(right).process(BothSides())
+
+
+class Numbered(MapFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def map(self, value: Any) -> Any:
+        self._count.update((self._count.value() or 0) + 1)
+        # Which of the other keys' records comes first is not promised, so only the number counts.
+        return value[1] % 2, self._count.value()
+
+
+RECORDS = [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5), ("a", 6), ("c", 7), ("a", 9)]
+
+
+def with_crashes(host: Host, records: list[Any], points: Iterable[int]) -> TestSource:
+    """Pauses between records give local checkpoints time to happen in between; cuts make micro-batches on Spark."""
+    items: list[Any] = []
+    for index, record in enumerate(records):
+        if index in points:
+            items.append(Crash())
+        items.append(record)
+        if index % 3 == 2:
+            items += [Cut(), Pause(40)] if host.engine == "local" else [Cut()]
+    if len(records) in points:
+        items.append(Crash())
+    return TestSource(items)
+
+
+def without(items: Iterable[Any]) -> list[Any]:
+    return [item for item in items if not isinstance(item, Sentinel)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [stateless, reduce, process, window, two_stages, generator, asynchronous, connected],
+    ids=lambda f: f.__name__,
+)
+@on_every_host
+def test_committed_once_whatever_happens(host: Host, make: Make, tmp_path: Path) -> None:
+    whole = host.run(lambda env: make(env, with_crashes(host, RECORDS, ())))
+    source = with_crashes(host, RECORDS, (4, 7))
+    run = host.run_to_files(lambda env: make(env, source), tmp_path)
+    assert run.starts == 3
+    assert unordered(run.values) == unordered(whole)
+    if make is not two_stages:
+        assert per_key(run.values) == per_key(whole)
+
+
+@pytest.mark.parametrize("points", [(0,), (8,), (1, 2, 3), (0, 8)], ids=str)
+@on_every_host(hosts=[host for host in HOSTS if host.engine == "local"])
+def test_crashes_at_other_points(host: Host, points: tuple[int, ...], tmp_path: Path) -> None:
+    whole = host.run(lambda env: process(env, with_crashes(host, RECORDS, ())))
+    source = with_crashes(host, RECORDS, points)
+    run = host.run_to_files(lambda env: process(env, source), tmp_path)
+    assert run.starts == len(points) + 1
+    assert per_key(run.values) == per_key(whole)
+
+
+@on_every_host
+def test_a_crash_inside_a_function(host: Host, tmp_path: Path) -> None:
+    crash = Crash()
+
+    def fragile(value: Any) -> Any:
+        if value == ("c", 7):
+            crash.reach()
+        return value
+
+    source = with_crashes(host, RECORDS, ())
+    run = host.run_to_files(lambda env: env.add_source(source).map(fragile).key_by(first).sum(1), tmp_path)
+    assert run.starts == 2
+    assert {key: found[-1][1] for key, found in per_key(run.values).items()} == {"a": 19, "b": 7, "c": 11}
+    assert len(run.values) == len(RECORDS)
+
+
+@on_every_host
+def test_a_finished_program_that_is_started_again_adds_nothing(host: Host, tmp_path: Path) -> None:
+    source = TestSource(RECORDS)
+    once = host.run_to_files(lambda env: reduce(env, source), tmp_path)
+    again = host.run_to_files(lambda env: reduce(env, source), tmp_path)
+    assert len(once.values) == len(RECORDS)
+    assert again.values == once.values
+
+
+@on_every_host(hosts=[host for host in HOSTS if host.engine == "local"])
+def test_state_moves_to_another_parallelism(host: Host, tmp_path: Path) -> None:
+    source = with_crashes(host, RECORDS, (7,))
+
+    def build(env: Any) -> Any:
+        # One task before the crash, three afterwards.
+        env.set_parallelism(3 if crashed(source) else 1)
+        return process(env, source)
+
+    whole = host.run(lambda env: process(env, with_crashes(host, RECORDS, ())))
+    run = host.run_to_files(build, tmp_path)
+    assert run.starts == 2
+    assert per_key(run.values) == per_key(whole)
+
+
+def crashed(source: TestSource) -> bool:
+    return any(item.happened for item in source.items if isinstance(item, Crash))
+
+
+@on_every_host(hosts=[SPARK])
+def test_a_worker_that_is_killed(host: Host, tmp_path: Path) -> None:
+    from emberflow.testing import WorkerKill
+
+    source = TestSource([("a", 1), Cut(), ("a", 2), WorkerKill(), ("a", 3)])
+    run = host.run_to_files(lambda env: reduce(env, source), tmp_path)
+    assert run.values == [("a", 1), ("a", 3), ("a", 6)]
