@@ -1,12 +1,17 @@
 """Stable hashes and key groups.
 
 A key belongs to the same group in every process, on every engine and after every restart, so Python's own
-seeded `hash` is never used. Keys that compare equal in Python (1, 1.0 and True) fall into one group.
+seeded `hash` is never used. Keys that compare equal in Python (1, 1.0 and True; a named tuple and its plain tuple)
+fall into one group. Objects are taken by class and fields, never by their pickled bytes: those differ between equal
+objects whose fields happen to share a string.
 """
 
 from __future__ import annotations
 
-import pickle
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from numbers import Number
 from typing import Any
 from zlib import crc32
 
@@ -21,25 +26,70 @@ def stable_hash(key: Any) -> int:
     if kind is str:
         return crc32(key.encode("utf-8", "surrogatepass"))
     if kind is int or kind is bool:
-        return _mix(int(key))
+        # Python hashes numbers without a seed, and equal ones of any type equally.
+        return _mix(hash(key))
     if kind is tuple:
-        digest = 0x345678
-        for item in key:
-            digest = _mix(digest * 1000003 ^ stable_hash(item))
-        return digest
-    if kind is float:
-        return _mix(int(key)) if key == key and abs(key) < 2**63 and key == int(key) else crc32(repr(key).encode())
+        return _of_sequence(key)
     if kind is bytes:
         return crc32(key, 1)
     if key is None:
         return 0x9E3779B9
-    if kind is frozenset:
-        digest = len(key)
-        for item in key:
-            digest ^= stable_hash(item)
-        return _mix(digest)
-    # Any other type: its pickle is the same in every process as long as its fields are.
-    return crc32(pickle.dumps(key, 4))
+    return _of_other(key)
+
+
+def _of_sequence(items: Any) -> int:
+    digest = 0x345678
+    for item in items:
+        digest = _mix(digest * 1000003 ^ stable_hash(item))
+    return digest
+
+
+def _of_set(items: Any) -> int:
+    digest = len(items)
+    for item in items:
+        digest ^= stable_hash(item)
+    return _mix(digest)
+
+
+def _of_other(key: Any) -> int:
+    if isinstance(key, Number):
+        # A NaN equals nothing, not even itself; all of them share one group.
+        return _mix(hash(key)) if key == key else 0x7FF80000
+    own_hash = type(key).__hash__
+    if isinstance(key, tuple) and own_hash is tuple.__hash__:
+        return _of_sequence(key)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(key, str) and own_hash is str.__hash__:
+        return crc32(str.encode(key, "utf-8", "surrogatepass"))
+    if isinstance(key, frozenset | set):
+        return _of_set(key)  # pyright: ignore[reportUnknownArgumentType]
+    # Lists and dictionaries are no keys themselves, but fields of keys.
+    if isinstance(key, list):
+        return _of_sequence(key)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(key, dict):
+        return _of_set(key.items())  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(key, type) or callable(key):
+        return stable_hash(_name(key))
+    return _of_sequence((_name(type(key)), _fields(key)))
+
+
+def _name(thing: Any) -> str:
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+
+
+def _fields(key: Any) -> Any:
+    """What makes an object equal to another of its class."""
+    if isinstance(key, Enum):
+        return key.name
+    if isinstance(key, datetime) and key.utcoffset() is not None:
+        return (key - key.utcoffset()).replace(tzinfo=None, fold=0).isoformat()  # type: ignore[operator]
+    if is_dataclass(key):
+        compared = [field for field in fields(key) if (field.compare if field.hash is None else field.hash)]
+        return tuple(getattr(key, field.name) for field in compared)
+    reduced = key.__reduce_ex__(4)
+    if isinstance(reduced, str):
+        return reduced
+    _, arguments, *state = reduced
+    return (arguments, *(part if part is None or isinstance(part, dict | tuple) else list(part) for part in state))
 
 
 def _mix(number: int) -> int:
