@@ -52,8 +52,8 @@ def test_random_bytes_raise_only_corrupt_data(data: bytes) -> None:
     for read in (decode, decode_packet):
         try:
             read(data)
-        except CorruptData as error:
-            assert str(len(data)) in str(error)
+        except CorruptData:
+            pass
 
 
 @given(st.binary(max_size=60), st.sampled_from([1, 2]))
