@@ -1,0 +1,1 @@
+"""Measurements beside their bars: `python -m benchmarks` or `make bench`."""

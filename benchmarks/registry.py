@@ -1,0 +1,44 @@
+"""Which benchmarks there are, as data. Each lives in the module of its name, in a function `run(options)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    name: str
+    what: str
+    timeout_s: int = 600
+    full_timeout_s: int | None = None
+    """Where the full form takes much longer than the quick one."""
+
+    @property
+    def module(self) -> str:
+        return f"benchmarks.{self.name}"
+
+    def limit_s(self, *, quick: bool) -> int:
+        return self.timeout_s if quick or self.full_timeout_s is None else self.full_timeout_s
+
+
+BENCHMARKS = (
+    Benchmark(name="import_time", what="import emberflow, and what it drags along", timeout_s=120),
+    Benchmark(
+        name="keyed_state_local", what="keyed ValueState per record, local, beside bytewax", timeout_s=300
+    ),
+    Benchmark(
+        name="keyed_state_spark", what="keyed ValueState per record, Spark streaming, beside plain PySpark"
+    ),
+    Benchmark(name="window_batch_spark", what="tumbling window sum of 2 million records, Spark batch mode"),
+    Benchmark(name="async_calls_spark", what="1,000 keys, one 200 ms call each, one micro-batch"),
+    Benchmark(
+        name="state_growth_spark", what="the same 2,000 keys touched while state grows to a million keys"
+    ),
+    Benchmark(name="idle_and_soak", what="CPU of an idle query, memory over a soak", full_timeout_s=2_400),
+)
+
+
+def named(names: list[str]) -> list[Benchmark]:
+    """All of them, or those asked for; raises KeyError with the name that does not exist."""
+    known = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+    return [known[name] for name in names] if names else list(BENCHMARKS)
