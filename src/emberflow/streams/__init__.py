@@ -2,9 +2,14 @@
 
 from emberflow.connectors.client_sinks import CollectSink, PrintSink
 from emberflow.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+from emberflow.connectors.file_sink import FileSink
+from emberflow.connectors.file_sink_options import BucketAssigner, Encoder, OutputFileConfig, RollingPolicy
+from emberflow.connectors.file_source import FileSource
+from emberflow.connectors.iterable_source import IterableSource
 from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.sink import DiscardingSink, Sink, SinkFunction, SinkWriter, WriterContext
 from emberflow.connectors.source import Chunk, Source
+from emberflow.connectors.stream_formats import StreamFormat
 from emberflow.event_time.clock import Duration, Time
 from emberflow.event_time.watermarks import TimestampAssigner, Watermark, WatermarkGenerator, WatermarkStrategy
 from emberflow.event_time.windows import SlidingEventTimeWindows, TimeWindow, TumblingEventTimeWindows

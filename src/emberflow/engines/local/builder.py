@@ -140,6 +140,7 @@ class _Builder:
         self._idle = idle_timeouts(graph)
         self._inboxes: dict[int, list[Any]] = {}
         self._channels: dict[int, int] = {}
+        self._sink_writers: dict[int, int] = {}
         self._batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
         self._immediate = config.checkpoint_dir is None and config.checkpoint_interval_ms is None
         self.tasks = JobTasks()
@@ -175,7 +176,9 @@ class _Builder:
             return ExchangeExit(exchange, channel, inboxes, self._groups, Hold.UNTIL_END if self._batch else hold)
 
         def make_sink(node: StreamNode) -> SinkExit:
-            return SinkExit(node, subtask, self._job_id, self._metrics, immediate=self._immediate)
+            # Several stages may feed one sink, so its writers are numbered across all of them.
+            number = self._sink_writers[node.id] = self._sink_writers.get(node.id, -1) + 1
+            return SinkExit(node, number, self._job_id, self._metrics, immediate=self._immediate)
 
         exits = _Exits(subtask, make_exchange, make_sink)
         made = StageTask(self._graph, stage.id, exits, self._clock, self._calls)

@@ -151,7 +151,7 @@ class SparkJob:
         metrics.records_in += _observed(observed, OBSERVED_IN)
         metrics.records_out += _observed(observed, OBSERVED_OUT)
         offsets = [_offset(_field(source, "endOffset")) for source in _field(progress, "sources")]
-        if offsets and all(item is not None and all(ended for _, ended in item["channels"]) for item in offsets):
+        if offsets and all(item is not None and all(ended for _, ended, *_ in item["channels"]) for item in offsets):
             self._sources_ended = True
 
     def _deliver(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -49,7 +52,15 @@ def own_session(master: str | None) -> Any:
         if handler is not None:
             # Spark installs one that cancels jobs behind our back; stopping is the job's business.
             signal.signal(signal.SIGINT, handler)
+    atexit.register(_stop_quietly, session)
     return session
+
+
+def _stop_quietly(session: Any) -> None:
+    """Threads of pyspark that talk to the JVM report its end as an error; at the end of the program nobody cares."""
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        session.stop()
+        time.sleep(0.05)
 
 
 @contextmanager

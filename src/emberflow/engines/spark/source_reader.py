@@ -1,6 +1,7 @@
 """Our sources as Spark data sources: which records a batch has (driver side), and reading them (tasks).
 
-An offset is `{"channels": [[position, ended], …], "run": n}`. `run` moves once when a finished job is started again, so
+An offset is `{"channels": [[position, ended, limit], …], "run": n}`; `limit` is the one that the position was planned
+with, so that a repeated batch is read in the same chunks. `run` moves once when a finished job is started again, so
 that Spark runs one (empty) batch and the driver sees the end.
 """
 
@@ -34,6 +35,7 @@ class Share:
     start: Any
     stop: Any
     ends: bool
+    limit: int
     chunks: tuple[Chunk, ...] | None = None
 
 
@@ -51,52 +53,55 @@ class OffsetPlanner:
         self._first = True
 
     def initial(self) -> dict[str, Any]:
-        return {"channels": [[self._source.start(channel), False] for channel in range(self._count)], "run": 0}
+        return {"channels": [[self._source.start(channel), False, 0] for channel in range(self._count)], "run": 0}
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
-        channels = [self._next(number, *item) for number, item in enumerate(start["channels"])]
+        channels = [self._next(number, item) or item for number, item in enumerate(start["channels"])]
         first, self._first = self._first, False
-        again = first and all(ended for _, ended in start["channels"])
+        again = first and all(ended for _, ended, _ in start["channels"])
         return {"channels": channels, "run": start["run"] + 1 if again else start["run"]}
 
-    def _next(self, channel: int, position: Any, ended: bool) -> list[Any]:
+    def _next(self, channel: int, item: list[Any]) -> list[Any] | None:
+        """Where the channel's next records end; None if there are none yet (an equal offset means: no batch)."""
+        position, ended, _ = item
         if ended:
-            return [position, True]
+            return None
         now_ms = time.time() * 1000
         began = self._started_ms.setdefault(channel, now_ms - self._source.due_ms(channel, position))
         due = self._source.available(channel, position, int(now_ms - began))
         limit = self._limit if due is None else min(due, self._limit)
         if limit <= 0:
-            return [position, False]
+            return None
         planned = self._source.plan(channel, position, limit)
         if planned is not None:
-            return list(planned)
+            return [*planned, limit]
         chunks = tuple(_read_about(self._source, channel, position, limit))
         if not chunks:
-            return [position, False]
+            return None
         self._read = {key: value for key, value in self._read.items() if not key.startswith(f"{channel}:")}
         self._read[_range_key(channel, position, chunks[-1].position)] = chunks
-        return [chunks[-1].position, chunks[-1].end]
+        return [chunks[-1].position, chunks[-1].end, limit]
 
     def shares(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
         made: list[Share] = []
         pairs = zip(start["channels"], end["channels"], strict=True)
-        for channel, ((before, was_ended), (after, ended)) in enumerate(pairs):
+        for channel, ((before, was_ended, _), (after, ended, limit)) in enumerate(pairs):
             if before == after and was_ended == ended and start["run"] == end["run"]:
                 continue
-            made.append(Share(channel, before, after, ended, self._driver_chunks(channel, before, after, ended)))
+            chunks = self._driver_chunks(channel, before, after, limit)
+            made.append(Share(channel, before, after, ended, limit, chunks))
         return made
 
-    def _driver_chunks(self, channel: int, before: Any, after: Any, ended: bool) -> tuple[Chunk, ...] | None:
+    def _driver_chunks(self, channel: int, before: Any, after: Any, limit: int) -> tuple[Chunk, ...] | None:
         """Records that were read here to find the batch's end; read again if the batch is repeated after a restart."""
         if before == after:
             return ()
-        if self._source.plan(channel, before, self._limit) is not None:
+        if self._source.plan(channel, before, limit) is not None:
             return None
         known = self._read.get(_range_key(channel, before, after))
         if known is not None:
             return known
-        return tuple(read_between(self._source, channel, before, after, self._limit))
+        return tuple(read_between(self._source, channel, before, after, limit))
 
 
 def _range_key(channel: int, before: Any, after: Any) -> str:
@@ -148,8 +153,7 @@ def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> It
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
     chunks = share.chunks
     if chunks is None:
-        limit = max(1, spec.max_records // spec.channels[stage_id])
-        chunks_in: Iterator[Chunk] = read_between(source, share.channel, share.start, share.stop, limit)
+        chunks_in: Iterator[Chunk] = read_between(source, share.channel, share.start, share.stop, share.limit)
     else:
         chunks_in = iter(chunks)
     yield from _feed(spec, stage, chunks_in, share.channel, share.ends, task_number)
