@@ -1,0 +1,70 @@
+"""ChannelClock: the minimum over channels, without the idle ones."""
+
+from __future__ import annotations
+
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+from emberflow.operators.channels import ChannelClock
+
+A, B = (0, 0), (0, 1)
+
+
+def test_the_minimum_over_all_channels() -> None:
+    clock = ChannelClock([A, B], {})
+    assert clock.minimum(0) == MIN_WATERMARK
+    clock.advance(A, 10)
+    assert clock.minimum(0) == MIN_WATERMARK
+    clock.advance(B, 5)
+    assert clock.minimum(0) == 5
+    assert clock.minimum(0, without=B) == 10
+
+
+def test_a_channel_never_goes_back() -> None:
+    clock = ChannelClock([A], {})
+    clock.advance(A, 10)
+    clock.changed = False
+    clock.advance(A, 7)
+    assert clock.minimum(0) == 10
+    assert not clock.changed
+
+
+def test_idle_channels_hold_nothing_back() -> None:
+    clock = ChannelClock([A, B], {0: 100}, now_ms=0)
+    clock.advance(A, 10)
+    clock.advance(B, 5)
+    clock.spoke(A, 150)
+    assert clock.minimum(90) == 5
+    assert clock.minimum(150) == 10
+    clock.spoke(B, 160)
+    assert clock.minimum(160) == 5
+
+
+def test_event_time_stands_still_while_every_channel_is_idle() -> None:
+    clock = ChannelClock([A, B], {0: 100}, now_ms=0)
+    clock.advance(A, 10)
+    assert clock.minimum(500) == MIN_WATERMARK
+
+
+def test_the_end_needs_every_channel_also_the_idle_ones() -> None:
+    clock = ChannelClock([A, B], {0: 100}, now_ms=0)
+    clock.advance(B, 5)
+    clock.spoke(A, 500)
+    clock.advance(A, MAX_WATERMARK)
+    assert clock.minimum(500) == MIN_WATERMARK
+    clock.advance(B, MAX_WATERMARK)
+    assert clock.minimum(10_000) == MAX_WATERMARK
+
+
+def test_channels_of_edges_without_a_timeout_are_never_idle() -> None:
+    clock = ChannelClock([A, (1, 0)], {0: 100}, now_ms=0)
+    clock.advance(A, 50)
+    assert clock.minimum(10**9) == MIN_WATERMARK
+
+
+def test_saved_channels_come_back() -> None:
+    clock = ChannelClock([A, B], {0: 100}, now_ms=3)
+    clock.advance(A, 10)
+    clock.spoke(B, 40)
+    again = ChannelClock([A, B], {0: 100}, clock.saved(), now_ms=999)
+    assert again.saved() == clock.saved()
+    assert again.minimum(105) == MIN_WATERMARK
+    assert again.minimum(141) == MIN_WATERMARK
