@@ -60,7 +60,9 @@ def test_the_drawing_on_top_shows_every_error() -> None:
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_text_pickle_and_marker(kind: type[EmberflowError]) -> None:
-    error = kind("step 'ü' failed", cause="ValueError: \"x\"", way_out="mend it", committed="nothing was committed")
+    error = kind(
+        "step 'ü' failed", cause='ValueError: "x"', way_out="mend it", committed="nothing was committed"
+    )
     assert str(error) == (
         f"{kind.__name__} [{kind.code}]: step 'ü' failed\n"
         '  cause: ValueError: "x"\n'

@@ -54,9 +54,7 @@ def test_a_record_is_in_every_sliding_window_that_covers_it(stamp: int, size: in
     found = {tuple(window) for window in SlidingEventTimeWindows(size, slide).assign(stamp)}
     start = (stamp // slide - size // slide - 2) * slide
     covering = {
-        (begin, begin + size)
-        for begin in range(start, stamp + slide, slide)
-        if begin <= stamp < begin + size
+        (begin, begin + size) for begin in range(start, stamp + slide, slide) if begin <= stamp < begin + size
     }
     assert found == covering
 

@@ -27,7 +27,11 @@ def first(value: Any) -> Any:
 class Timers(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> None:
         service = ctx.timer_service()
-        register = service.register_event_time_timer if value[1] == "event" else service.register_processing_time_timer
+        register = (
+            service.register_event_time_timer
+            if value[1] == "event"
+            else service.register_processing_time_timer
+        )
         register(value[2])
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:

@@ -21,6 +21,7 @@ _HEADER = struct.Struct("<4sBIQ")
 _MAGIC = b"EFCP"
 _VERSION = 1
 _KEPT = 2
+FILES_FOLDER = "local"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class FileCheckpoints:
     """One file per checkpoint: header with length and checksum, then the encoded state."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory / "local"
+        self._directory = directory / FILES_FOLDER
         self._entries: dict[str, dict[Any, dict[str, Any]]] = {}
         try:
             self._directory.mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSink, LocalFrame, as_row, column_names
-from emberflow.engines.local.checkpoints import CheckpointStore, FileCheckpoints, NoCheckpoints
+from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, FileCheckpoints, NoCheckpoints
 from emberflow.engines.local.job import LocalJob
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.manifest import open_directory
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidArgument, ProgramChanged
 from emberflow.plan.capabilities import check_capabilities
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
@@ -50,7 +50,21 @@ def _store(config: JobConfig) -> CheckpointStore:
     if config.checkpoint_dir is None:
         return NoCheckpoints()
     directory = Path(config.checkpoint_dir)
+    stored = stored_backend(directory)
+    if stored not in (None, backend):
+        raise ProgramChanged(
+            f"the checkpoint in {directory} was made with the state backend {stored!r}, now it is {backend!r}",
+            way_out=f'call env.set_option("state_backend", "{stored}"), or start with an empty checkpoint directory',
+            committed="the checkpoint was not touched",
+        )
     return SqliteCheckpoints(directory) if backend == "sqlite" else FileCheckpoints(directory)
+
+
+def stored_backend(directory: Path) -> str | None:
+    """Which backend has written checkpoints there."""
+    if (directory / SQLITE_FILE).exists():
+        return "sqlite"
+    return "memory" if any((directory / FILES_FOLDER).glob("chk-*.ckpt")) else None
 
 
 def make_engine(**options: Any) -> LocalEngine:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from emberflow.engines.local.queues import Inbox, Item
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import take
-from emberflow.engines.local.queues import Inbox, Item
 from emberflow.plan.job_graph import Exchange
 
 _EMPTY = Batch([])

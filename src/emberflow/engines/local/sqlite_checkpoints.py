@@ -15,6 +15,7 @@ from emberflow.events.key_groups import stable_hash
 from emberflow.operators.scope import EntryLoader, Scope
 from emberflow.state.entry import Entry
 
+SQLITE_FILE = "state.db"
 _CACHED_ENTRIES = 200_000
 """Clean entries above this number leave memory after a checkpoint."""
 
@@ -24,7 +25,7 @@ class SqliteCheckpoints:
         self._directory = directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(directory / "state.db", isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(directory / SQLITE_FILE, isolation_level=None, check_same_thread=False)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
             self._db.execute("create table if not exists checkpoint(id integer primary key, data blob)")
