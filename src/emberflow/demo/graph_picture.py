@@ -82,8 +82,11 @@ def _edges(graph: JobGraph, places: dict[int, tuple[float, float]]) -> list[str]
                 "by channel" if edge.by_channel else f"by {edge.key_name}" if edge.shuffles else edge.side_tag
             )
             if label:
-                # Beside the line's lower end, where lines that left one step together have parted.
-                made.append(f'<text class="tick" x="{x2 + 9:.1f}" y="{y2 - 12}">{escape(label)}</text>')
+                # Beside the line's lower end, on its outer side, where lines that left one step together have parted.
+                at, anchor = (x2 - 9, "end") if x2 < x1 else (x2 + 9, "start")
+                made.append(
+                    f'<text class="tick" x="{at:.1f}" y="{y2 - 12}" text-anchor="{anchor}">{escape(label)}</text>'
+                )
     return made
 
 

@@ -79,7 +79,7 @@ def _figures(result: Outcome, metrics: JobMetrics, total_s: float) -> str:
         (f"{len(result.deliveries) / result.duration_s:,.0f}/s" if result.duration_s else "-", "throughput"),
         *((duration(seconds), f"latency p{percent}") for percent, seconds in latencies.items()),
         (f"{len(result.alerts):,}", "alerts"),
-        (f"{len({item.start_ms for item in result.revenue}):,}", "windows closed"),
+        (f"{len({item.start_ms for item in result.revenue}):,}", "windows"),
         (f"{total_s:.0f} s", "start to end"),
     ]
     return "".join(f'<div class="figure"><b>{value}</b><span>{name}</span></div>' for value, name in figures)
