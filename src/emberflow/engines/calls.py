@@ -36,6 +36,7 @@ class LoopCalls:
         self._limits = _Limits()
         self._failed = failed
         self._running: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
 
     def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         task = asyncio.get_running_loop().create_task(self._run(limiter, capacity, call, done))
@@ -48,6 +49,13 @@ class LoopCalls:
             done(result, error)
         except BaseException as failure:
             self._failed(failure)
+        self._ended.set()
+
+    async def wait_while(self, busy: Callable[[], bool]) -> None:
+        """Lets calls end until `busy()` is false."""
+        while busy():
+            self._ended.clear()
+            await self._ended.wait()
 
     @property
     def in_flight(self) -> int:

@@ -103,6 +103,11 @@ class AsyncWaitOperator(Operator):
         self._seen_watermark = MIN_WATERMARK
         self.in_flight = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether more records would only wait for calls to end."""
+        return self.in_flight >= self._capacity
+
     def connect(self, calls: CallService) -> None:
         self._calls = calls
 

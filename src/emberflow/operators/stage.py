@@ -148,6 +148,11 @@ class StageTask:
             self.head.select_channel = select
 
     @property
+    def full(self) -> bool:
+        """A step has as many calls in flight as it may; whoever feeds the stage should wait."""
+        return any(operator.full for operator in self._async)
+
+    @property
     def calls_in_flight(self) -> int:
         return sum(operator.in_flight for operator in self._async)
 

@@ -21,7 +21,7 @@ from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import CallService, Receiver
-from emberflow.operators.scope import Scope
+from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
 from emberflow.plan.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
 from emberflow.plan.stream_graph import StreamNode
@@ -115,7 +115,10 @@ class OperatorHarness:
         self.stage.open()
 
     def _scope(self, graph: JobGraph, channels: int, restore: bytes | None) -> Scope:
-        saved, entries = decode(restore) if restore is not None else (None, {})
+        saved: SavedScope | None = None
+        entries: dict[Any, dict[str, Any]] = {}
+        if restore is not None:
+            saved, entries = decode(restore)
         idle = idle_timeouts(graph)
         return Scope(
             channels=[(item.id, channel) for item in self._inputs for channel in range(channels)],

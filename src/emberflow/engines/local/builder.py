@@ -97,7 +97,10 @@ class _Exits:
     """Collects the exits of one task while its stage is wired."""
 
     def __init__(
-        self, channel: int, make_exchange: Callable[[Exchange, int], ExchangeExit], make_sink: Callable[[StreamNode], SinkExit]
+        self,
+        channel: int,
+        make_exchange: Callable[[Exchange, int], ExchangeExit],
+        make_sink: Callable[[StreamNode], SinkExit],
     ) -> None:
         self._channel = channel
         self._make_exchange = make_exchange
@@ -173,7 +176,9 @@ class _Builder:
     def _task_parts(self, stage: Stage, subtask: int, count: int, hold: Hold) -> tuple[StageTask, _Exits]:
         def make_exchange(exchange: Exchange, channel: int) -> ExchangeExit:
             inboxes = self._inboxes[exchange.target_stage]
-            return ExchangeExit(exchange, channel, inboxes, self._groups, Hold.UNTIL_END if self._batch else hold)
+            return ExchangeExit(
+                exchange, channel, inboxes, self._groups, Hold.UNTIL_END if self._batch else hold
+            )
 
         def make_sink(node: StreamNode) -> SinkExit:
             # Several stages may feed one sink, so its writers are numbered across all of them.
@@ -208,6 +213,7 @@ class _Builder:
                 ended=stored is not None and stored.ended[channel],
             )
             task.downstream = self._downstream(stage)
+            task.calls = self._calls
             made.append(task)
         self.tasks.sources[node.uid] = made
 
@@ -219,14 +225,18 @@ class _Builder:
             for item in self._graph.inputs_of(stage.id)
             for channel in range(self._channels[item.source_stage])
         ]
-        idle = {item.id: self._idle[item.id] for item in self._graph.inputs_of(stage.id) if item.id in self._idle}
+        idle = {
+            item.id: self._idle[item.id] for item in self._graph.inputs_of(stage.id) if item.id in self._idle
+        }
         scopes = self._scopes(node, count, channels, idle)
         made: list[KeyedTask] = []
         for subtask in range(count):
             part, exits = self._task_parts(stage, subtask, count, Hold.NOT)
             numbers = {channel: number for number, channel in enumerate(channels)}
 
-            def select(channel: ChannelId, exits: _Exits = exits, numbers: dict[ChannelId, int] = numbers) -> None:
+            def select(
+                channel: ChannelId, exits: _Exits = exits, numbers: dict[ChannelId, int] = numbers
+            ) -> None:
                 for item in exits.exchanges:
                     item.select_channel(numbers[channel])
 
@@ -241,14 +251,19 @@ class _Builder:
                 idle_check_s=min(idle.values()) / 1000 if idle else None,
             )
             task.downstream = self._downstream(stage)
+            task.calls = self._calls
             made.append(task)
         self._inboxes[stage.id] = [task.inbox for task in made]
         self.tasks.keyed[node.uid] = made
 
     def _downstream(self, stage: Stage) -> list[Any]:
-        return [inbox for item in self._graph.outputs_of(stage.id) for inbox in self._inboxes[item.target_stage]]
+        return [
+            inbox for item in self._graph.outputs_of(stage.id) for inbox in self._inboxes[item.target_stage]
+        ]
 
-    def _scopes(self, node: StreamNode, count: int, channels: list[ChannelId], idle: dict[int, int]) -> list[Scope]:
+    def _scopes(
+        self, node: StreamNode, count: int, channels: list[ChannelId], idle: dict[int, int]
+    ) -> list[Scope]:
         stored = self._restored.scopes.get(node.uid) if self._restored else None
         entries = self._store.entries(node.uid)
         made: list[Scope] = []

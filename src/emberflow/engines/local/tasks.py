@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 from emberflow.connectors.source import Source
+from emberflow.engines.calls import LoopCalls
 from emberflow.engines.local.exits import ExchangeExit
 from emberflow.engines.local.queues import Inbox
 from emberflow.engines.local.sinks import SinkExit
@@ -30,6 +31,7 @@ class Task:
         self.exits = exits
         self.sinks = sinks
         self.downstream: list[Inbox] = []
+        self.calls: LoopCalls
         self.busy = False
         self.failure: BaseException | None = None
 
@@ -48,10 +50,12 @@ class Task:
         raise NotImplementedError(type(self).__name__)
 
     async def room(self) -> None:
-        """Waits until every task behind this one can take more."""
+        """Waits until every task behind this one, and its own asynchronous steps, can take more."""
         for inbox in self.downstream:
             if inbox.full:
                 await inbox.room()
+        if self.stage.full:
+            await self.calls.wait_while(lambda: self.stage.full)
 
 
 class SourceTask(Task):
@@ -128,7 +132,10 @@ class SourceTask(Task):
                 return True
 
     def _source_is_paced(self) -> bool:
-        return self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms) is not None
+        return (
+            self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms)
+            is not None
+        )
 
     def _limit(self) -> int:
         due = self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms)
