@@ -55,7 +55,9 @@ def _rows(table: Any) -> Iterator[dict[str, Any]]:
         for row in table:  # pyright: ignore[reportUnknownVariableType]
             yield _as_dict(row)
     else:
-        raise InvalidArgument(f"{shorten(table)} is not a table", way_out="give rows as dictionaries or named tuples")
+        raise InvalidArgument(
+            f"{shorten(table)} is not a table", way_out="give rows as dictionaries or named tuples"
+        )
 
 
 def _as_dict(row: Any) -> dict[str, Any]:

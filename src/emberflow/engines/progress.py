@@ -29,7 +29,9 @@ def format_watermark(watermark: int | None) -> str:
 class ProgressLine:
     """Redraws itself twice a second until stopped, then wipes itself off the terminal."""
 
-    def __init__(self, name: str, metrics: Callable[[], JobMetrics], *, quiet: bool, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, name: str, metrics: Callable[[], JobMetrics], *, quiet: bool, stream: TextIO | None = None
+    ) -> None:
         self._name = name
         self._metrics = metrics
         self._stream = stream or sys.stderr

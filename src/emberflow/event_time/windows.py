@@ -36,7 +36,9 @@ class TumblingEventTimeWindows:
         size_ms, offset_ms = to_ms(size, "size"), to_ms(offset, "offset")
         _check("size", size_ms)
         if abs(offset_ms) >= size_ms:
-            raise InvalidArgument(f"the offset ({offset_ms} ms) must be smaller than the window ({size_ms} ms)")
+            raise InvalidArgument(
+                f"the offset ({offset_ms} ms) must be smaller than the window ({size_ms} ms)"
+            )
         return TumblingEventTimeWindows(size_ms, offset_ms)
 
     def assign(self, timestamp: int) -> Sequence[TimeWindow]:
@@ -56,7 +58,9 @@ class SlidingEventTimeWindows:
         _check("size", size_ms)
         _check("slide", slide_ms)
         if abs(offset_ms) >= slide_ms:
-            raise InvalidArgument(f"the offset ({offset_ms} ms) must be smaller than the slide ({slide_ms} ms)")
+            raise InvalidArgument(
+                f"the offset ({offset_ms} ms) must be smaller than the slide ({slide_ms} ms)"
+            )
         return SlidingEventTimeWindows(size_ms, slide_ms, offset_ms)
 
     def assign(self, timestamp: int) -> Sequence[TimeWindow]:

@@ -41,7 +41,9 @@ class Batch:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Batch(values={self.values!r}, timestamps={self.timestamps!r}, watermarks={self.watermarks!r})"
+        return (
+            f"Batch(values={self.values!r}, timestamps={self.timestamps!r}, watermarks={self.watermarks!r})"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Batch):

@@ -89,7 +89,10 @@ def _fields(key: Any) -> Any:
     if isinstance(reduced, str):
         return reduced
     _, arguments, *state = reduced
-    return (arguments, *(part if part is None or isinstance(part, dict | tuple) else list(part) for part in state))
+    return (
+        arguments,
+        *(part if part is None or isinstance(part, dict | tuple) else list(part) for part in state),
+    )
 
 
 def _mix(number: int) -> int:

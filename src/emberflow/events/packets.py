@@ -79,7 +79,9 @@ def decode_packet(data: bytes) -> Packet:
         body = pickle.loads(memoryview(data)[2:])
         edge, channel, sequence, values, keys, timestamps, watermarks, watermark, at_end = body
     except Exception as error:
-        raise CorruptData(f"a packet of {len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
+        raise CorruptData(
+            f"a packet of {len(data)} bytes cannot be decoded", cause=describe_cause(error)
+        ) from error
     batch = Batch(values, _unpack_integers(timestamps), _unpack_integers(watermarks), keys)
     return Packet(edge, channel, sequence, batch, watermark, at_end)
 

@@ -63,4 +63,6 @@ class ChannelClock:
         return limit is not None and now_ms - self._active_ms.get(channel, now_ms) >= limit
 
     def saved(self) -> list[SavedChannel]:
-        return [(channel, mark, self._active_ms.get(channel, 0)) for channel, mark in self._watermarks.items()]
+        return [
+            (channel, mark, self._active_ms.get(channel, 0)) for channel, mark in self._watermarks.items()
+        ]

@@ -17,7 +17,14 @@ from emberflow.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState, make_handle
+from emberflow.state.handles import (
+    AggregatingState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+    make_handle,
+)
 
 
 class TimeDomain(Enum):

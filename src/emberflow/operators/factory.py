@@ -85,7 +85,9 @@ def _window(step: Step, spec: WindowSpec, clock: Clock) -> Operator:
         contents = AggregatedContents(spec.aggregate)
     process = spec.process
     if process is None:
-        return WindowOperator(step, spec.assigner, contents, lambda key, window, held, operator: held, spec.aggregate)
+        return WindowOperator(
+            step, spec.assigner, contents, lambda key, window, held, operator: held, spec.aggregate
+        )
 
     def emit(key: Any, window: TimeWindow, held: Iterable[Any], operator: WindowOperator) -> Any:
         return process.process(key, WindowContext(window, operator), held)
@@ -100,7 +102,9 @@ _MAKERS: dict[type[Spec], Callable[..., Operator]] = {
     ProcessSpec: _process,
     TimestampsSpec: lambda step, spec, clock: TimestampsOperator(step, spec.strategy),
     WatermarkGeneratorSpec: lambda step, spec, clock: WatermarkGeneratorOperator(step, spec.strategy),
-    KeyedProcessSpec: lambda step, spec, clock: KeyedProcessOperator(step, spec.function, spec.calls, spec.on_timer),
+    KeyedProcessSpec: lambda step, spec, clock: KeyedProcessOperator(
+        step, spec.function, spec.calls, spec.on_timer
+    ),
     ReduceSpec: lambda step, spec, clock: ReduceOperator(step, spec.combine),
     WindowSpec: _window,
     AsyncSpec: _async,

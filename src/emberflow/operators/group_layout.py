@@ -48,7 +48,9 @@ class GroupLayout:
         if hot is not None:
             body = decode(hot)
             if body[0] != VERSION:
-                raise CorruptData(f"keyed state of format {body[0]} cannot be read", way_out="update emberflow")
+                raise CorruptData(
+                    f"keyed state of format {body[0]} cannot be read", way_out="update emberflow"
+                )
             _, self._saved, self._has_cold, self.armed_ms, entries, tombstones = body
             self._hot = {key: Entry(values) for key, values in entries.items()}
             self._tombstones = set(tombstones)

@@ -47,7 +47,11 @@ class CallService(Protocol):
     """Runs coroutines for operators. `done` is called on the operator's own thread, never concurrently with it."""
 
     def start(
-        self, limiter: str, capacity: int, call: Callable[[], Any], done: Callable[[Any, BaseException | None], None]
+        self,
+        limiter: str,
+        capacity: int,
+        call: Callable[[], Any],
+        done: Callable[[Any, BaseException | None], None],
     ) -> None: ...
 
 

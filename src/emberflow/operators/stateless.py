@@ -78,7 +78,9 @@ class FlatMapOperator(FunctionOperator):
                 counts.append(len(results) - before)
         except Exception as error:
             raise self.step.failed(value, error) from error
-        self.output.mixed(Batch(results, repeat_each(batch.timestamps, counts), repeat_each(batch.watermarks, counts)))
+        self.output.mixed(
+            Batch(results, repeat_each(batch.timestamps, counts), repeat_each(batch.watermarks, counts))
+        )
 
 
 class ProcessOperator(FunctionOperator):

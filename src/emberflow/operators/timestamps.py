@@ -58,7 +58,6 @@ def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> list[int]:
                 way_out="add .with_timestamp_assigner(lambda value, timestamp: …) to the watermark strategy",
             )
         return list(before)  # type: ignore[arg-type]
-    value: Any = None
     try:
         if before is None:
             return [int(assigner(value, MIN_WATERMARK)) for value in batch.values]

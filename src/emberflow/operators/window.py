@@ -109,7 +109,9 @@ class WindowOperator(KeyedOperator):
             raise self._no_timestamp(batch.values[0])
         value: Any = None
         try:
-            for key, value, stamp, mark in zip(batch.keys or (), batch.values, batch.timestamps, marks, strict=False):
+            for key, value, stamp, mark in zip(
+                batch.keys or (), batch.values, batch.timestamps, marks, strict=False
+            ):
                 if mark > current:
                     self.advance(mark)
                     current = mark

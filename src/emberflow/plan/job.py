@@ -86,4 +86,3 @@ class Engine(Protocol):
 
 def new_job_id() -> str:
     return uuid.uuid4().hex[:16]
-

@@ -164,7 +164,9 @@ def _members(graph: StreamGraph, head: StreamNode) -> tuple[tuple[int, ...], tup
     return tuple(nodes), tuple(links)
 
 
-def _chains(graph: StreamGraph, nodes: tuple[int, ...], links: tuple[Link, ...]) -> tuple[tuple[int, ...], ...]:
+def _chains(
+    graph: StreamGraph, nodes: tuple[int, ...], links: tuple[Link, ...]
+) -> tuple[tuple[int, ...], ...]:
     """Flink's rule: a step joins the chain of its only input if neither forbids it and the parallelism is equal."""
     chain_of: dict[int, list[int]] = {}
     chains: list[list[int]] = []

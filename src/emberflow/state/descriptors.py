@@ -82,7 +82,9 @@ class StateDescriptor:
 
     def __init__(self, name: str, type_info: Any = None) -> None:
         if not name or name.startswith("$"):
-            raise InvalidArgument(f"{name!r} is not a state name", way_out="use a non-empty name without a leading $")
+            raise InvalidArgument(
+                f"{name!r} is not a state name", way_out="use a non-empty name without a leading $"
+            )
         self.name = name
         self.type_info = type_info
         self.ttl: StateTtlConfig | None = None

@@ -111,7 +111,13 @@ class AsyncDataStream:
 
 
 def _wait(
-    stream: DataStream, function: Any, timeout: Interval, capacity: int, retry: RetryPolicy | None, *, ordered: bool
+    stream: DataStream,
+    function: Any,
+    timeout: Interval,
+    capacity: int,
+    retry: RetryPolicy | None,
+    *,
+    ordered: bool,
 ) -> DataStream:
     if capacity < 1:
         raise InvalidArgument(f"the capacity must be at least 1, got {capacity}")
@@ -129,14 +135,16 @@ def _wait(
 
 
 def _overrides_timeout(function: Any) -> bool:
-    return hasattr(function, "timeout") and getattr(type(function), "timeout", None) is not AsyncFunction.timeout
+    return (
+        hasattr(function, "timeout") and getattr(type(function), "timeout", None) is not AsyncFunction.timeout
+    )
 
 
 def _call(function: Any) -> Callable[[Any], Awaitable[Any]]:
     invoke = getattr(function, "async_invoke", None)
     if invoke is not None:
         return invoke
-    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))):
+    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
         raise InvalidArgument(
             f"an asynchronous step needs an AsyncFunction or an `async def`, not {function!r}",
             way_out="write `async def call(value): …`",

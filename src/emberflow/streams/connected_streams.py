@@ -52,7 +52,8 @@ class ConnectedStreams:
         return self._keyed("co_process", func, first, second)
 
     def _keyed(self, kind: str, func: Any, first: Any, second: Any) -> DataStream:
-        assert isinstance(self._first, KeyedStream) and isinstance(self._second, KeyedStream)
+        assert isinstance(self._first, KeyedStream)
+        assert isinstance(self._second, KeyedStream)
         spec = KeyedProcessSpec(
             kind=kind, function=func, calls=(first, second), on_timer=getattr(func, "on_timer", None)
         )

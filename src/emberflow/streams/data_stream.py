@@ -57,7 +57,9 @@ class DataStream:
         self, func: FlatMapFunction | Callable[[Any], Iterable[Any] | None], output_type: Any = None
     ) -> DataStream:
         """Any number of results per record."""
-        return self._step(FlatMapSpec(function=func, call=method_of(func, "flat_map", "flat_map()")), "flat_map")
+        return self._step(
+            FlatMapSpec(function=func, call=method_of(func, "flat_map", "flat_map()")), "flat_map"
+        )
 
     def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
         """Keeps the records for which the function is true."""
@@ -70,7 +72,9 @@ class DataStream:
                 f"{function_name(func)} is a keyed function, but this stream has no keys",
                 way_out="call key_by() before process()",
             )
-        return self._step(ProcessSpec(function=func, call=method_of(func, "process_element", "process()")), "process")
+        return self._step(
+            ProcessSpec(function=func, call=method_of(func, "process_element", "process()")), "process"
+        )
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Event time from here on; earlier watermarks are replaced."""
@@ -164,7 +168,9 @@ class DataStream:
         return self._outlets
 
     def _step(self, spec: Spec, name: str) -> DataStream:
-        return self._added(spec, tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets), name)
+        return self._added(
+            spec, tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets), name
+        )
 
     def _added(self, spec: Spec, edges: tuple[StreamEdge, ...], name: str) -> DataStream:
         return DataStream(self.env, ((self.env.program.add(spec, edges, name), None),))

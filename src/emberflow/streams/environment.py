@@ -88,7 +88,9 @@ class StreamExecutionEnvironment:
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """The number of key groups; fixed for the life of the state."""
         if not 1 <= max_parallelism <= 32768:
-            raise InvalidArgument(f"the maximum parallelism must be between 1 and 32768, got {max_parallelism}")
+            raise InvalidArgument(
+                f"the maximum parallelism must be between 1 and 32768, got {max_parallelism}"
+            )
         self._max_parallelism = max_parallelism
         return self
 
@@ -136,7 +138,9 @@ class StreamExecutionEnvironment:
     def add_source(self, source: Source, source_name: str = "source", type_info: Any = None) -> DataStream:
         return self._source(source, None, source_name)
 
-    def from_dataframe(self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None) -> DataStream:
+    def from_dataframe(
+        self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None
+    ) -> DataStream:
         """The rows of a Spark DataFrame (batch or streaming) as dictionaries; on `local` any iterable of rows,
         a pandas or a pyarrow table."""
         return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe")
@@ -144,7 +148,8 @@ class StreamExecutionEnvironment:
     def _source(self, source: Source, strategy: WatermarkStrategy | None, name: str) -> DataStream:
         if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument(
-                f"{source!r} is not a source", way_out="derive it from emberflow.streams.Source, or use from_collection()"
+                f"{source!r} is not a source",
+                way_out="derive it from emberflow.streams.Source, or use from_collection()",
             )
         stream = DataStream(self, ((self.program.add(SourceSpec(source=source), (), name), None),))
         if strategy is None or strategy == WatermarkStrategy.no_watermarks():
@@ -184,7 +189,9 @@ class StreamExecutionEnvironment:
     def job_graph(self, name: str = "emberflow job") -> JobGraph:
         return compile_graph(self.program.freeze(name))
 
-    def collect(self, stream: DataStream, name: str | None, limit: int | None) -> CloseableIterator | list[Any]:
+    def collect(
+        self, stream: DataStream, name: str | None, limit: int | None
+    ) -> CloseableIterator | list[Any]:
         batches: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
         node = self._client_sink(stream, CollectSink(lambda batch: batches.put(list(batch.values))))
         graph = compile_graph(self.program.freeze(name or "emberflow job", {node} | self._unfinished_sinks()))
@@ -246,4 +253,3 @@ def _wait(handle: JobHandle) -> None:
     except KeyboardInterrupt:
         handle.cancel()
         raise
-

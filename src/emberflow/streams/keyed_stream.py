@@ -10,7 +10,13 @@ from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
 from emberflow.plan.stream_graph import StreamEdge
 from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream, Outlet, method_of
-from emberflow.streams.functions import FilterFunction, FlatMapFunction, KeyedProcessFunction, MapFunction, ReduceFunction
+from emberflow.streams.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ReduceFunction,
+)
 
 if TYPE_CHECKING:
     from emberflow.streams.environment import StreamExecutionEnvironment
@@ -35,7 +41,8 @@ class KeyedStream(DataStream):
         """State, timers and side outputs per key."""
         call = method_of(func, "process_element", "process()")
         return self._keyed(
-            KeyedProcessSpec(function=func, calls=(call,), on_timer=getattr(func, "on_timer", None)), "process"
+            KeyedProcessSpec(function=func, calls=(call,), on_timer=getattr(func, "on_timer", None)),
+            "process",
         )
 
     def map(self, func: MapFunction | Callable[[Any], Any], output_type: Any = None) -> DataStream:
@@ -49,7 +56,9 @@ class KeyedStream(DataStream):
 
     def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
         keep = method_of(func, "filter", "filter()")
-        return self._keyed(KeyedProcessSpec(kind="keyed_filter", function=func, calls=(AsFilter(keep),)), "filter")
+        return self._keyed(
+            KeyedProcessSpec(kind="keyed_filter", function=func, calls=(AsFilter(keep),)), "filter"
+        )
 
     def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
         """A running value per key, emitted after every record."""
@@ -84,13 +93,19 @@ class KeyedStream(DataStream):
     def keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:
         return tuple(
             StreamEdge(
-                source=node, side_tag=tag, input_index=input_index, key=self._key_selector, key_name=self._key_name
+                source=node,
+                side_tag=tag,
+                input_index=input_index,
+                key=self._key_selector,
+                key_name=self._key_name,
             )
             for node, tag in self._outlets
         )
 
     def _aggregate(self, aggregation: Aggregation) -> DataStream:
-        return self._keyed(ReduceSpec(kind=aggregation.kind, function=aggregation, combine=aggregation), aggregation.kind)
+        return self._keyed(
+            ReduceSpec(kind=aggregation.kind, function=aggregation, combine=aggregation), aggregation.kind
+        )
 
     def _keyed(self, spec: Spec, name: str) -> DataStream:
         return self._added(spec, self.keyed_edges(), name)

@@ -33,7 +33,12 @@ class Program:
 
     def add(self, spec: Spec, inputs: tuple[StreamEdge, ...] = (), name: str | None = None) -> int:
         node = StreamNode(
-            id=len(self._nodes), uid="", name=name or spec.kind, spec=spec, inputs=inputs, location=caller_location()
+            id=len(self._nodes),
+            uid="",
+            name=name or spec.kind,
+            spec=spec,
+            inputs=inputs,
+            location=caller_location(),
         )
         self._nodes.append(node)
         return node.id

@@ -37,21 +37,21 @@ class Types:
     PICKLED_BYTE_ARRAY = staticmethod(lambda: TypeInformation("PICKLED_BYTE_ARRAY"))
 
     @staticmethod
-    def TUPLE(field_types: Sequence[Any]) -> TypeInformation:  # noqa: N802 - PyFlink's name
+    def TUPLE(field_types: Sequence[Any]) -> TypeInformation:
         return TypeInformation("TUPLE", tuple(field_types))
 
     @staticmethod
-    def ROW(field_types: Sequence[Any]) -> TypeInformation:  # noqa: N802 - PyFlink's name
+    def ROW(field_types: Sequence[Any]) -> TypeInformation:
         return TypeInformation("ROW", tuple(field_types))
 
     @staticmethod
-    def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[Any]) -> TypeInformation:  # noqa: N802
+    def ROW_NAMED(field_names: Sequence[str], field_types: Sequence[Any]) -> TypeInformation:
         return TypeInformation("ROW_NAMED", (tuple(field_names), tuple(field_types)))
 
     @staticmethod
-    def LIST(element_type: Any) -> TypeInformation:  # noqa: N802 - PyFlink's name
+    def LIST(element_type: Any) -> TypeInformation:
         return TypeInformation("LIST", (element_type,))
 
     @staticmethod
-    def MAP(key_type: Any, value_type: Any) -> TypeInformation:  # noqa: N802 - PyFlink's name
+    def MAP(key_type: Any, value_type: Any) -> TypeInformation:
         return TypeInformation("MAP", (key_type, value_type))

@@ -11,7 +11,12 @@ from emberflow.operators.window_context import WindowContext
 from emberflow.plan.specs import WindowSpec
 from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream, method_of
-from emberflow.streams.functions import AggregateFunction, ProcessWindowFunction, ReduceFunction, WindowFunction
+from emberflow.streams.functions import (
+    AggregateFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
 from emberflow.streams.keyed_stream import KeyedStream
 
 
@@ -33,7 +38,9 @@ class WindowedStream:
     ) -> DataStream:
         """One running value per window; with a window function, it gets that value as its only element."""
         combine = method_of(reduce_function, "reduce", "reduce()")
-        return self._window(WindowSpec(assigner=self._assigner, reduce=combine, process=_process(window_function)))
+        return self._window(
+            WindowSpec(assigner=self._assigner, reduce=combine, process=_process(window_function))
+        )
 
     def aggregate(
         self,
@@ -44,7 +51,9 @@ class WindowedStream:
     ) -> DataStream:
         """One accumulator per window."""
         return self._window(
-            WindowSpec(assigner=self._assigner, aggregate=aggregate_function, process=_process(window_function))
+            WindowSpec(
+                assigner=self._assigner, aggregate=aggregate_function, process=_process(window_function)
+            )
         )
 
     def process(self, process_window_function: ProcessWindowFunction, output_type: Any = None) -> DataStream:

@@ -46,7 +46,9 @@ class LocalEngine:
 def _store(config: JobConfig) -> CheckpointStore:
     backend = config.options.get("state_backend", "memory")
     if backend not in STATE_BACKENDS:
-        raise InvalidArgument(f"there is no state backend {backend!r}", way_out=f"use one of {', '.join(STATE_BACKENDS)}")
+        raise InvalidArgument(
+            f"there is no state backend {backend!r}", way_out=f"use one of {', '.join(STATE_BACKENDS)}"
+        )
     if config.checkpoint_dir is None:
         return NoCheckpoints()
     directory = Path(config.checkpoint_dir)

@@ -25,7 +25,9 @@ _DEFAULT_INTERVAL_MS = 1_000
 
 
 class LocalJob:
-    def __init__(self, graph: JobGraph, config: JobConfig, manifest: Manifest, store: CheckpointStore) -> None:
+    def __init__(
+        self, graph: JobGraph, config: JobConfig, manifest: Manifest, store: CheckpointStore
+    ) -> None:
         self.job_id = manifest.job_id
         self.metrics = JobMetrics()
         self._graph = graph
@@ -79,7 +81,9 @@ class LocalJob:
             self._error = error
         except BaseException as error:
             self._error = EngineFailed(
-                "the local engine failed", cause=describe_cause(error), way_out="--traceback shows the Python stack"
+                "the local engine failed",
+                cause=describe_cause(error),
+                way_out="--traceback shows the Python stack",
             )
             self._error.__cause__ = error
         finally:
@@ -96,7 +100,9 @@ class LocalJob:
         failure: asyncio.Future[None] = self._loop.create_future()
         calls = LoopCalls(lambda error: None if failure.done() else failure.set_exception(error))
         restored = self._store.load()
-        tasks = build_tasks(self._graph, self._config, self.job_id, self._clock, calls, self.metrics, self._store, restored)
+        tasks = build_tasks(
+            self._graph, self._config, self.job_id, self._clock, calls, self.metrics, self._store, restored
+        )
         if restored is not None:
             self._epoch = restored.epoch + 1
             tasks.set_epoch(self._epoch)
@@ -164,7 +170,10 @@ class LocalJob:
 
     def _checkpoint(self, tasks: JobTasks) -> None:
         checkpoint = Checkpoint(
-            epoch=self._epoch, sources=tasks.source_states(), scopes=tasks.saved_scopes(), prepared=tasks.prepare_sinks()
+            epoch=self._epoch,
+            sources=tasks.source_states(),
+            scopes=tasks.saved_scopes(),
+            prepared=tasks.prepare_sinks(),
         )
         # Durable first, then visible: a crash in between commits the same parts again after the restart.
         self._store.save(checkpoint, tasks.scopes())

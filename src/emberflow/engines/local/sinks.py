@@ -16,7 +16,9 @@ from emberflow.plan.stream_graph import StreamNode
 class SinkExit:
     """A sink at the end of one task's chain."""
 
-    def __init__(self, node: StreamNode, subtask: int, job_id: str, metrics: JobMetrics, *, immediate: bool) -> None:
+    def __init__(
+        self, node: StreamNode, subtask: int, job_id: str, metrics: JobMetrics, *, immediate: bool
+    ) -> None:
         assert isinstance(node.spec, SinkSpec)
         self._sink = node.spec.sink
         self._node = node
@@ -40,7 +42,9 @@ class SinkExit:
                     self._held.append(batch)
                 return
             if self._writer is None:
-                context = WriterContext(self._job_id, self._node.uid, self._subtask, self.epoch, uuid.uuid4().hex[:8])
+                context = WriterContext(
+                    self._job_id, self._node.uid, self._subtask, self.epoch, uuid.uuid4().hex[:8]
+                )
                 self._writer = self._sink.writer(context)
             self._writer.write(batch)
         except EmberflowError:

@@ -52,7 +52,9 @@ class SqliteCheckpoints:
             for uid, tasks in scopes.items():
                 for scope in tasks:
                     self._save_scope(uid, scope)
-            self._db.execute("insert or replace into checkpoint(id, data) values(1, ?)", (encode(checkpoint),))
+            self._db.execute(
+                "insert or replace into checkpoint(id, data) values(1, ?)", (encode(checkpoint),)
+            )
             self._db.execute("commit")
         except sqlite3.Error as error:
             if self._db.in_transaction:
@@ -73,7 +75,9 @@ class SqliteCheckpoints:
                 else:
                     stored[key] = dict(entry)
             if stored:
-                self._db.execute("insert or replace into entries values(?, ?, ?)", (uid, digest, encode(stored)))
+                self._db.execute(
+                    "insert or replace into entries values(?, ?, ?)", (uid, digest, encode(stored))
+                )
             else:
                 self._db.execute("delete from entries where uid = ? and hash = ?", (uid, digest))
         scope.removed.clear()

@@ -50,7 +50,9 @@ class SparkEngine:
     @property
     def default_parallelism(self) -> int:
         """As many tasks as there are cores on this machine, at most four: each one is a Python process."""
-        return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        return min(
+            4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        )
 
     def submit(self, graph: JobGraph, config: JobConfig) -> SparkJob:
         check_capabilities(graph, config, self.name)
@@ -129,7 +131,9 @@ class SparkEngine:
                 channels[stage.id] = 1
         if config.checkpoint_dir is not None:
             write_atomically(path, json.dumps(stored).encode())
-        return {stage: 1 if _merged(graph, graph.stages[stage]) else count for stage, count in channels.items()} | {
+        return {
+            stage: 1 if _merged(graph, graph.stages[stage]) else count for stage, count in channels.items()
+        } | {
             stage: count for stage, count in channels.items() if graph.stages[stage].kind is StageKind.SOURCE
         }
 
@@ -145,11 +149,17 @@ class SparkEngine:
         self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]
     ) -> Any:
         timed = any(uses_processing_time(spec, stage) for stage in spec.graph.stages)
-        trigger_ms = _positive(config, "trigger_ms", DEFAULT_TIMED_TRIGGER_MS if timed else DEFAULT_TRIGGER_MS)
+        trigger_ms = _positive(
+            config, "trigger_ms", DEFAULT_TIMED_TRIGGER_MS if timed else DEFAULT_TRIGGER_MS
+        )
         checkpoint = str(home / "spark")
         with settings(self.session, query_settings(spec.parallelism, checkpoint)):
-            writer = translation.plan().writeStream.option("checkpointLocation", checkpoint).outputMode("append")
-            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds").queryName(f"emberflow-{spec.job_id}")
+            writer = (
+                translation.plan().writeStream.option("checkpointLocation", checkpoint).outputMode("append")
+            )
+            writer = writer.trigger(processingTime=f"{trigger_ms} milliseconds").queryName(
+                f"emberflow-{spec.job_id}"
+            )
             target = "noop" if all(sink.discards for sink in sinks) else translation.register_sink()
             return writer.format(target).start()
 
@@ -183,5 +193,3 @@ def _positive(config: JobConfig, name: str, default: int) -> int:
 
 def make_engine(spark: Any = None, master: str | None = None) -> SparkEngine:
     return SparkEngine(spark, master)
-
-

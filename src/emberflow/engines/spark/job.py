@@ -78,7 +78,11 @@ class SparkJob:
         self._status, final = JobStatus.RUNNING, JobStatus.FAILED
         try:
             self._work()
-            final = JobStatus.CANCELED if self._cancel.is_set() and not self._sources_ended else JobStatus.FINISHED
+            final = (
+                JobStatus.CANCELED
+                if self._cancel.is_set() and not self._sources_ended
+                else JobStatus.FINISHED
+            )
         except BaseException as error:
             self._error = translate_failure(error, show_traceback=self._config.show_traceback)
             self._error.__cause__ = error if self._config.show_traceback else None
@@ -151,7 +155,9 @@ class SparkJob:
         metrics.records_in += _observed(observed, OBSERVED_IN)
         metrics.records_out += _observed(observed, OBSERVED_OUT)
         offsets = [_offset(_field(source, "endOffset")) for source in _field(progress, "sources")]
-        if offsets and all(item is not None and all(ended for _, ended, *_ in item["channels"]) for item in offsets):
+        if offsets and all(
+            item is not None and all(ended for _, ended, *_ in item["channels"]) for item in offsets
+        ):
             self._sources_ended = True
 
     def _deliver(self) -> None:

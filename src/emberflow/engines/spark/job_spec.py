@@ -72,7 +72,9 @@ def _blame(spec: JobSpec, error: BaseException) -> NotSerializable:
                 cause=describe_cause(cause),
                 way_out=way_out,
             )
-    return NotSerializable("the program cannot be sent to Spark's workers", cause=describe_cause(error), way_out=way_out)
+    return NotSerializable(
+        "the program cannot be sent to Spark's workers", cause=describe_cause(error), way_out=way_out
+    )
 
 
 _loaded: dict[str, JobSpec] = {}

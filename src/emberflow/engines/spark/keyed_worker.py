@@ -44,7 +44,9 @@ class _MapBuckets:
 class _StageState:
     """One stage of the level with its Spark state variables."""
 
-    def __init__(self, stage: WorkerStage, hot: Any, cold: Any, channels: list[ChannelId], idle: dict[int, int]) -> None:
+    def __init__(
+        self, stage: WorkerStage, hot: Any, cold: Any, channels: list[ChannelId], idle: dict[int, int]
+    ) -> None:
         assert stage.task.head is not None
         self.stage = stage
         self.head: KeyedOperator = stage.task.head
@@ -69,18 +71,21 @@ class KeyedLevel:
         from pyspark import TaskContext
 
         self._handle = handle
-        context = TaskContext.get()
-        variables = {number: (make_value(f"hot{number}"), make_map(f"cold{number}")) for number in self._stage_ids}
-        if context is None:
-            return  # Spark looks at the state variables once on the driver, before any task
-        partition = context.partitionId()
+        partition = TaskContext.get().partitionId()
+        variables = {
+            number: (make_value(f"hot{number}"), make_map(f"cold{number}")) for number in self._stage_ids
+        }
         spec = load_spec(self._data)
         self._groups = key_groups(spec.max_parallelism)
-        self._numbers = {number: group for group, number in enumerate(group_ids(spec.max_parallelism, spec.parallelism))}
+        self._numbers = {
+            number: group for group, number in enumerate(group_ids(spec.max_parallelism, spec.parallelism))
+        }
         for number, (hot, cold) in variables.items():
             _, stage = open_stage(self._data, number, partition)
             stage.exits.new_batch(partition << 32, 0)
-            self._stages[number] = _StageState(stage, hot, cold, spec.input_channels(number), spec.idle_of(number))
+            self._stages[number] = _StageState(
+                stage, hot, cold, spec.input_channels(number), spec.idle_of(number)
+            )
 
     def on_rows(self, kg: int, rows: Iterable[Any], now_ms: int) -> Iterator[Row]:
         """A group's packets of this batch."""

@@ -153,9 +153,22 @@ class ExchangePacker:
             )
             self.sequence += 1
             packet = Packet(
-                self._exchange.id, self.channel, self.sequence, batch, watermark if last else None, self._at_end
+                self._exchange.id,
+                self.channel,
+                self.sequence,
+                batch,
+                watermark if last else None,
+                self._at_end,
             )
-            rows.append((self._ids[group], self._dest, len(batch), mark if last else MIN_WATERMARK, encode_packet(packet)))
+            rows.append(
+                (
+                    self._ids[group],
+                    self._dest,
+                    len(batch),
+                    mark if last else MIN_WATERMARK,
+                    encode_packet(packet),
+                )
+            )
             start = stop
             if last:
                 return
@@ -197,7 +210,9 @@ class SinkPacker:
         values = [value for batch in batches for value in batch.values]
         timed = any(batch.timestamps is not None for batch in batches)
         stamps = (
-            [stamp for batch in batches for stamp in (batch.timestamps or [None] * len(batch))] if timed else None
+            [stamp for batch in batches for stamp in (batch.timestamps or [None] * len(batch))]
+            if timed
+            else None
         )
         self.sequence += 1
         packet = Packet(self._number, 0, self.sequence, Batch(values, stamps))
@@ -258,5 +273,3 @@ def unhashable(exchange: Exchange, batch: Batch, error: TypeError) -> Exception:
                 committed="nothing of the current batch was committed",
             )
     return error
-
-

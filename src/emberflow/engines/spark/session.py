@@ -17,9 +17,7 @@ from typing import Any
 from emberflow.engines.spark.java import find_java
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-FILE_MANAGER = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
+FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def own_session(master: str | None) -> Any:
@@ -47,7 +45,9 @@ def own_session(master: str | None) -> Any:
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _output_to(os.path.join(work, "spark.log")):
-        handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        handler = (
+            signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        )
         session = builder.master(master or "local[*]").getOrCreate()
         if handler is not None:
             # Spark installs one that cancels jobs behind our back; stopping is the job's business.

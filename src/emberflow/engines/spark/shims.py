@@ -63,18 +63,21 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
             return {"_planner": None}
 
         def _plan(self) -> Any:
-            module = bootstrap("emberflow.engines.spark.source_reader")
             if self._planner is None:
-                self._planner = module.OffsetPlanner(data, stage_id)
+                self._planner = bootstrap("emberflow.engines.spark.offsets").OffsetPlanner(data, stage_id)
             return self._planner
 
-        def initialOffset(self) -> Any:  # noqa: N802
-            return bootstrap("emberflow.engines.spark.worker").carries_errors(lambda: self._plan().initial())()
+        def initialOffset(self) -> Any:
+            return bootstrap("emberflow.engines.spark.markers").carries_errors(
+                lambda: self._plan().initial()
+            )()
 
-        def latestOffset(self, start: Any, limit: Any = None) -> Any:  # noqa: N802
-            return bootstrap("emberflow.engines.spark.worker").carries_errors(lambda: self._plan().latest(start))()
+        def latestOffset(self, start: Any, limit: Any = None) -> Any:
+            return bootstrap("emberflow.engines.spark.markers").carries_errors(
+                lambda: self._plan().latest(start)
+            )()
 
-        def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        def getDefaultReadLimit(self) -> Any:
             from pyspark.sql.streaming.datasource import ReadAllAvailable
 
             return ReadAllAvailable()
@@ -82,7 +85,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
         def partitions(self, start: Any, end: Any) -> Any:
             import cloudpickle
 
-            guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            guard = bootstrap("emberflow.engines.spark.markers").carries_errors
             shares = guard(lambda: self._plan().shares(start, end))()
             return [Part(number, cloudpickle.dumps(share)) for number, share in enumerate(shares)]
 
@@ -90,7 +93,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
             import pickle
 
             module = bootstrap("emberflow.engines.spark.source_reader")
-            guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            guard = bootstrap("emberflow.engines.spark.markers").carries_errors
             share = guard(pickle.loads)(partition.share)
             return guard(module.read_share)(data, stage_id, share, partition.number)
 
@@ -103,7 +106,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
 
         def read(self, partition: Any) -> Any:
             module = bootstrap("emberflow.engines.spark.source_reader")
-            guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            guard = bootstrap("emberflow.engines.spark.markers").carries_errors
             return guard(module.read_whole)(data, stage_id, partition.number, partition.number)
 
     class Source(DataSource):
@@ -117,7 +120,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
         def reader(self, schema: Any) -> Any:
             return Reader()
 
-        def streamReader(self, schema: Any) -> Any:  # noqa: N802
+        def streamReader(self, schema: Any) -> Any:
             return StreamReader()
 
     return Source
@@ -129,12 +132,19 @@ def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: boo
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
+            from pyspark import TaskContext
             from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
             blob = StructType([StructField("v", BinaryType())])
             number = StructType([StructField("k", IntegerType())])
+            if TaskContext.get() is None:
+                # Before the first batch Spark asks on the driver which state there will be, in a process of its own.
+                for stage_id in stage_ids:
+                    handle.getValueState(f"hot{stage_id}", blob)
+                    handle.getMapState(f"cold{stage_id}", number, blob)
+                return
             module = bootstrap("emberflow.engines.spark.keyed_worker")
-            self._guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+            self._guard = bootstrap("emberflow.engines.spark.markers").carries_errors
             self._level = module.KeyedLevel(data, stage_ids, timed=timed)
             self._guard(self._level.init)(
                 handle,
@@ -149,11 +159,11 @@ def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: boo
             for row in rows:
                 yield make(*row)
 
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
             now_ms = timerValues.getCurrentProcessingTimeInMs()
             return self._rows(self._guard(self._level.on_rows)(key[0], rows, now_ms))
 
-        def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802, N803
+        def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:
             now_ms = timerValues.getCurrentProcessingTimeInMs()
             expiry_ms = expiredTimerInfo.getExpiryTimeInMs()
             return self._rows(self._guard(self._level.on_timer)(key[0], expiry_ms, now_ms))
@@ -168,7 +178,7 @@ def make_mapper(bootstrap: Any, module: str, function: str, *args: Any) -> Any:
     """A function for mapInArrow: `module.function(*args, batches)`."""
 
     def mapper(batches: Any) -> Any:
-        guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+        guard = bootstrap("emberflow.engines.spark.markers").carries_errors
         yield from guard(getattr(bootstrap(module), function))(*args, batches)
 
     return mapper
@@ -189,22 +199,22 @@ def make_sink(name: str, bootstrap: Any, data: bytes) -> Any:
 
     def write(batches: Any) -> Any:
         module = bootstrap("emberflow.engines.spark.sink_writer")
-        guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+        guard = bootstrap("emberflow.engines.spark.markers").carries_errors
         return Message(guard(module.write_task)(data, batches))
 
     def commit(messages: Any, epoch: int) -> None:
         module = bootstrap("emberflow.engines.spark.sink_writer")
-        guard = bootstrap("emberflow.engines.spark.worker").carries_errors
+        guard = bootstrap("emberflow.engines.spark.markers").carries_errors
         guard(module.commit_epoch)(data, [item.payload for item in messages if item is not None], epoch)
 
     class StreamWriter(DataSourceStreamArrowWriter):
         def write(self, iterator: Any) -> Any:
             return write(iterator)
 
-        def commit(self, messages: Any, batchId: int) -> None:  # noqa: N803
+        def commit(self, messages: Any, batchId: int) -> None:
             commit(messages, batchId)
 
-        def abort(self, messages: Any, batchId: int) -> None:  # noqa: N803
+        def abort(self, messages: Any, batchId: int) -> None:
             pass
 
     class Writer(DataSourceArrowWriter):
@@ -225,7 +235,7 @@ def make_sink(name: str, bootstrap: Any, data: bytes) -> Any:
         def writer(self, schema: Any, overwrite: bool) -> Any:
             return Writer()
 
-        def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: N802
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
             return StreamWriter()
 
     return Sink

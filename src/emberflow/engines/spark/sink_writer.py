@@ -56,7 +56,8 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
                 writer = writers[number] = _guard(node, "open", sink.writer, context_of)
             _guard(node, "write", writer.write, packet.batch)
         prepared = {
-            number: _guard(sink_of(spec, number)[0], "prepare", writer.prepare) for number, writer in writers.items()
+            number: _guard(sink_of(spec, number)[0], "prepare", writer.prepare)
+            for number, writer in writers.items()
         }
     except BaseException:
         for writer in writers.values():
@@ -68,7 +69,9 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
 def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
     """All tasks of a batch are done: their parts become visible. May be called again for the same batch."""
     spec = load_spec(data)
-    decoded: list[tuple[dict[int, Any], list[tuple[int, int, bytes]]]] = [decode(message) for message in messages]
+    decoded: list[tuple[dict[int, Any], list[tuple[int, int, bytes]]]] = [
+        decode(message) for message in messages
+    ]
     for number, node in enumerate(spec.graph.sinks):
         _, sink = sink_of(spec, number)
         parts = [prepared[number] for prepared, _ in decoded if prepared.get(number) is not None]

@@ -22,7 +22,9 @@ OBSERVED_OUT = "emberflow_out"
 class Translation:
     """Registers data sources in a session and builds the plan out of them."""
 
-    def __init__(self, session: Any, spec: JobSpec, data: bytes, archive: tuple[bytes, str], frames: dict[int, Any]) -> None:
+    def __init__(
+        self, session: Any, spec: JobSpec, data: bytes, archive: tuple[bytes, str], frames: dict[int, Any]
+    ) -> None:
         self._session = session
         self._spec = spec
         self._data = data
@@ -31,7 +33,7 @@ class Translation:
 
     def plan(self) -> Any:
         """Rows for the sinks, after everything else has been done."""
-        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql import functions as F
 
         graph = self._spec.graph
         levels = max(stage.level for stage in graph.stages)
@@ -95,7 +97,7 @@ class Translation:
 
     def decoded(self, plan: Any, dest: int, schema: Any) -> Any:
         """One sink's records as rows of a schema."""
-        from pyspark.sql import functions as F  # noqa: N812
+        from pyspark.sql import functions as F
 
         mapper = shims.make_mapper(self._bootstrap, "emberflow.engines.spark.frames", "decode_rows", schema)
         return plan.where(F.col("dest") == dest).mapInArrow(mapper, schema)

@@ -6,18 +6,12 @@ Module-level on purpose: Spark makes new processor and reader objects for every 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from functools import wraps
-from typing import Any, TypeVar
 
 from emberflow.engines.calls import ThreadCalls
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.packing import Row, SparkExits
-from emberflow.errors import EmberflowError, to_marker
 from emberflow.event_time.clock import Clock, FixedClock, SystemClock
 from emberflow.operators.stage import StageTask
-
-F = TypeVar("F")
 
 
 class BatchClock:
@@ -71,24 +65,3 @@ def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, Worke
             _stages.pop(other).task.close()
         stage = _stages[key] = WorkerStage(spec, stage_id, _calls, subtask)
     return spec, stage
-
-
-def carries_errors(function: Any) -> Any:
-    """Lets an error of ours through Spark's stack traces as a marker that the driver finds."""
-
-    @wraps(function)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
-            result = function(*args, **kwargs)
-        except EmberflowError as error:
-            raise RuntimeError(f"{error}\n{to_marker(error)}") from error
-        return _guarded_iterator(result) if isinstance(result, Iterator) else result
-
-    return guarded
-
-
-def _guarded_iterator(items: Iterator[Any]) -> Iterator[Any]:
-    try:
-        yield from items
-    except EmberflowError as error:
-        raise RuntimeError(f"{error}\n{to_marker(error)}") from error

@@ -1,0 +1,142 @@
+"""Which records a micro-batch has: the driver side of a streaming source.
+
+An offset is `{"channels": [[position, ended, limit], …], "run": n}`; `limit` is the one that the position was planned
+with, so that a repeated batch is read in the same chunks. `run` moves once when a finished job is started again, so that
+Spark runs one (empty) batch and the driver sees the end.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.connectors.source import Chunk, Source
+from emberflow.engines.spark.job_spec import load_spec
+from emberflow.errors import EmberflowError, SourceFailed, describe_cause
+from emberflow.plan.job_graph import source_of
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one task reads: a channel from one position to another. `chunks` are set if the driver had to read them."""
+
+    channel: int
+    start: Any
+    stop: Any
+    ends: bool
+    limit: int
+    chunks: tuple[Chunk, ...] | None = None
+
+
+class OffsetPlanner:
+    """Driver side of a streaming source: one per query start."""
+
+    def __init__(self, data: bytes, stage_id: int) -> None:
+        self._spec = load_spec(data)
+        stage = self._spec.graph.stages[stage_id]
+        self._source = source_of(self._spec.graph, stage).source
+        self._count = self._spec.channels[stage_id]
+        self._limit = max(1, self._spec.max_records // self._count)
+        self._read: dict[str, tuple[Chunk, ...]] = {}
+        self._started_ms: dict[int, float] = {}
+        self._first = True
+
+    def initial(self) -> dict[str, Any]:
+        return {
+            "channels": [[self._source.start(channel), False, 0] for channel in range(self._count)],
+            "run": 0,
+        }
+
+    def latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        channels = [self._next(number, item) or item for number, item in enumerate(start["channels"])]
+        first, self._first = self._first, False
+        again = first and all(ended for _, ended, _ in start["channels"])
+        return {"channels": channels, "run": start["run"] + 1 if again else start["run"]}
+
+    def _next(self, channel: int, item: list[Any]) -> list[Any] | None:
+        """Where the channel's next records end; None if there are none yet (an equal offset means: no batch)."""
+        position, ended, _ = item
+        if ended:
+            return None
+        now_ms = time.time() * 1000
+        began = self._started_ms.setdefault(channel, now_ms - self._source.due_ms(channel, position))
+        due = self._source.available(channel, position, int(now_ms - began))
+        limit = self._limit if due is None else min(due, self._limit)
+        if limit <= 0:
+            return None
+        planned = self._source.plan(channel, position, limit)
+        if planned is not None:
+            return [*planned, limit]
+        chunks = tuple(_read_about(self._source, channel, position, limit))
+        if not chunks:
+            return None
+        self._read = {key: value for key, value in self._read.items() if not key.startswith(f"{channel}:")}
+        self._read[_range_key(channel, position, chunks[-1].position)] = chunks
+        return [chunks[-1].position, chunks[-1].end, limit]
+
+    def shares(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+        made: list[Share] = []
+        pairs = zip(start["channels"], end["channels"], strict=True)
+        for channel, ((before, was_ended, _), (after, ended, limit)) in enumerate(pairs):
+            if before == after and was_ended == ended and start["run"] == end["run"]:
+                continue
+            chunks = self._driver_chunks(channel, before, after, limit)
+            made.append(Share(channel, before, after, ended, limit, chunks))
+        return made
+
+    def _driver_chunks(self, channel: int, before: Any, after: Any, limit: int) -> tuple[Chunk, ...] | None:
+        """Records that were read here to find the batch's end; read again if the batch is repeated after a restart."""
+        if before == after:
+            return ()
+        if self._source.plan(channel, before, limit) is not None:
+            return None
+        known = self._read.get(_range_key(channel, before, after))
+        if known is not None:
+            return known
+        return tuple(read_between(self._source, channel, before, after, limit))
+
+
+def _range_key(channel: int, before: Any, after: Any) -> str:
+    return f"{channel}:{json.dumps([before, after], sort_keys=True)}"
+
+
+def _read_about(source: Source, channel: int, position: Any, limit: int) -> Iterator[Chunk]:
+    count = 0
+    for chunk in read_safely(source, channel, position, limit):
+        yield chunk
+        count += len(chunk.values)
+        if chunk.end or count >= limit:
+            return
+
+
+def read_between(source: Source, channel: int, start: Any, stop: Any, limit: int) -> Iterator[Chunk]:
+    """Exactly the chunks between two positions."""
+    if start == stop:
+        return
+    wanted = json.dumps(stop, sort_keys=True)
+    position = start
+    for chunk in read_safely(source, channel, start, limit):
+        yield chunk
+        position = chunk.position
+        if json.dumps(position, sort_keys=True) == wanted:
+            return
+    raise SourceFailed(
+        f"the source {source.describe()} ended at position {position!r} instead of {stop!r}",
+        way_out="a source must return the same records when it is read again from the same position",
+    )
+
+
+def read_safely(source: Source, channel: int, position: Any, limit: int) -> Iterator[Chunk]:
+    try:
+        yield from source.read(channel, position, limit)
+    except (EmberflowError, GeneratorExit):
+        raise
+    except Exception as error:
+        raise SourceFailed(
+            f"the source {source.describe()} failed behind position {position!r}",
+            cause=describe_cause(error),
+            way_out="mend the source and run the program again; it starts at the last committed batch",
+        ) from error
