@@ -20,9 +20,15 @@ class Gap:
 
 
 _IN_MEMORY = Gap(row="B1", reason="values stay Python objects between local tasks, so a lock may travel")
+_NOT_STORED = Gap(
+    row="B8", reason="a batch job keeps state in memory while it works on a key and never stores it"
+)
 
 GAPS: dict[tuple[str, str], Gap] = {
-    ("test_a_value_that_cannot_be_serialised", host): _IN_MEMORY
-    for host in ("local", "local-batch", "local-sqlite", "local-2")
+    ("test_a_value_that_cannot_be_serialised", "local"): _IN_MEMORY,
+    ("test_a_value_that_cannot_be_serialised", "local-batch"): _IN_MEMORY,
+    ("test_a_value_that_cannot_be_serialised", "local-sqlite"): _IN_MEMORY,
+    ("test_a_value_that_cannot_be_serialised", "local-2"): _IN_MEMORY,
+    ("test_state_that_cannot_be_serialised", "spark-batch"): _NOT_STORED,
 }
 """(test function, host) -> why it does not pass there."""

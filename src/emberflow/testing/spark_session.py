@@ -33,6 +33,7 @@ def shared_session() -> Any:
     settings = {
         "spark.app.name": "emberflow tests",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.memory": "2g",
