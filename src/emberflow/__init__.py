@@ -70,7 +70,23 @@ _HOMES = {
     "WatermarkStrategy": "emberflow.streams",
 }
 
-__all__ = [*_HOMES]
+__all__ = [
+    "AsyncDataStream",
+    "DataStream",
+    "EmberflowError",
+    "KeyedProcessFunction",
+    "ListStateDescriptor",
+    "MapStateDescriptor",
+    "OutputTag",
+    "ProcessFunction",
+    "RuntimeExecutionMode",
+    "SlidingEventTimeWindows",
+    "StreamExecutionEnvironment",
+    "TumblingEventTimeWindows",
+    "Types",
+    "ValueStateDescriptor",
+    "WatermarkStrategy",
+]
 
 
 def __getattr__(name: str) -> Any:

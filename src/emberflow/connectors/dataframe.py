@@ -105,7 +105,8 @@ class LocalFrame:
     def to_arrow(self) -> Any:
         import pyarrow
 
-        return pyarrow.Table.from_pylist(self._rows)
+        table: Any = pyarrow
+        return table.Table.from_pylist(self._rows)
 
     def __repr__(self) -> str:
         return f"LocalFrame({', '.join(self.columns)}; {len(self)} rows)"
@@ -143,7 +144,7 @@ def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
         items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         if len(items) != len(columns):
             raise InvalidArgument(
-                f"the record {shorten(value)} has {len(items)} fields, the schema {len(columns)}",
+                f"the record {shorten(items)} has {len(items)} fields, the schema {len(columns)}",
                 way_out="emit dictionaries, or tuples in the order of the schema",
             )
         return dict(zip(columns, items, strict=True))

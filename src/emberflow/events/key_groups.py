@@ -22,7 +22,7 @@ _CACHE_LIMIT = 200_000
 
 def stable_hash(key: Any) -> int:
     """A 32-bit hash that is equal for equal keys in every process."""
-    kind = type(key)
+    kind: Any = type(key)  # pyright: ignore[reportUnknownVariableType]
     if kind is str:
         return crc32(key.encode("utf-8", "surrogatepass"))
     if kind is int or kind is bool:

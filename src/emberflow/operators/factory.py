@@ -95,17 +95,19 @@ def _window(step: Step, spec: WindowSpec, clock: Clock) -> Operator:
     return WindowOperator(step, spec.assigner, contents, emit, process)
 
 
-_MAKERS: dict[type[Spec], Callable[..., Operator]] = {
-    MapSpec: lambda step, spec, clock: MapOperator(step, spec.function, spec.call),
-    FilterSpec: lambda step, spec, clock: FilterOperator(step, spec.function, spec.call),
-    FlatMapSpec: lambda step, spec, clock: FlatMapOperator(step, spec.function, spec.call),
+_Make = Callable[[Step, Any, Clock], Operator]
+
+_MAKERS: dict[type[Spec], _Make] = {
+    MapSpec: lambda step, spec, _: MapOperator(step, spec.function, spec.call),
+    FilterSpec: lambda step, spec, _: FilterOperator(step, spec.function, spec.call),
+    FlatMapSpec: lambda step, spec, _: FlatMapOperator(step, spec.function, spec.call),
     ProcessSpec: _process,
-    TimestampsSpec: lambda step, spec, clock: TimestampsOperator(step, spec.strategy),
-    WatermarkGeneratorSpec: lambda step, spec, clock: WatermarkGeneratorOperator(step, spec.strategy),
-    KeyedProcessSpec: lambda step, spec, clock: KeyedProcessOperator(
+    TimestampsSpec: lambda step, spec, _: TimestampsOperator(step, spec.strategy),
+    WatermarkGeneratorSpec: lambda step, spec, _: WatermarkGeneratorOperator(step, spec.strategy),
+    KeyedProcessSpec: lambda step, spec, _: KeyedProcessOperator(
         step, spec.function, spec.calls, spec.on_timer
     ),
-    ReduceSpec: lambda step, spec, clock: ReduceOperator(step, spec.combine),
+    ReduceSpec: lambda step, spec, _: ReduceOperator(step, spec.combine),
     WindowSpec: _window,
     AsyncSpec: _async,
 }

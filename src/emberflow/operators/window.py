@@ -125,7 +125,7 @@ class WindowOperator(KeyedOperator):
                     entry = known(key)
                     if entry is None:
                         entry = found(key)
-                    windows = entry.get(WINDOWS)
+                    windows: dict[TimeWindow, Any] | None = entry.get(WINDOWS)
                     if windows is None:
                         windows = entry[WINDOWS] = {}
                     held = windows.get(window)

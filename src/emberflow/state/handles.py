@@ -254,7 +254,7 @@ class TtlListState(ListState[T]):
         if kept != cells:
             self.clear()
             for cell in kept:
-                super().add(cell)
+                super().add(cell)  # type: ignore[arg-type]
         return shown
 
     def add(self, value: T) -> None:

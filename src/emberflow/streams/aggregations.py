@@ -31,9 +31,9 @@ class Aggregation:
 
 
 def read(value: Any, field: Field) -> Any:
-    if isinstance(value, int | float):
+    if type(value) in (int, float):
         return value
-    if isinstance(field, str) and not isinstance(value, dict):
+    if type(field) is str and not issubclass(type(value), dict):
         return getattr(value, field)
     try:
         return value[field]
@@ -43,17 +43,16 @@ def read(value: Any, field: Field) -> Any:
 
 def write(value: Any, field: Field, item: Any) -> Any:
     """A copy of the record with one field changed."""
-    if isinstance(value, int | float):
+    kind: type[Any] = value.__class__
+    if kind in (int, float):
         return item
-    if isinstance(value, tuple) and isinstance(field, int):
-        fields: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        fields[field] = item
-        return type(value)(*fields) if hasattr(value, "_fields") else tuple(fields)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
-    if isinstance(value, tuple) and hasattr(value, "_replace"):
-        return value._replace(**{str(field): item})  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType,reportAttributeAccessIssue]
-    changed = copy.copy(value)
-    if isinstance(field, str) and not isinstance(changed, dict):
+    if issubclass(kind, tuple):
+        if hasattr(value, "_replace"):
+            return value._replace(**{value._fields[field] if type(field) is int else str(field): item})
+        return tuple(item if position == field else old for position, old in enumerate(value))
+    changed: Any = copy.copy(value)
+    if type(field) is str and not issubclass(kind, dict):
         object.__setattr__(changed, field, item)
     else:
         changed[field] = item
-    return changed  # pyright: ignore[reportUnknownVariableType]
+    return changed

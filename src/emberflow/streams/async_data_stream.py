@@ -136,7 +136,8 @@ def _wait(
 
 def _overrides_timeout(function: Any) -> bool:
     return (
-        hasattr(function, "timeout") and getattr(type(function), "timeout", None) is not AsyncFunction.timeout
+        hasattr(function, "timeout")
+        and getattr(function.__class__, "timeout", None) is not AsyncFunction.timeout
     )
 
 
@@ -144,7 +145,8 @@ def _call(function: Any) -> Callable[[Any], Awaitable[Any]]:
     invoke = getattr(function, "async_invoke", None)
     if invoke is not None:
         return invoke
-    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
+    method = vars(type(function)).get("__call__")
+    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)):
         raise InvalidArgument(
             f"an asynchronous step needs an AsyncFunction or an `async def`, not {function!r}",
             way_out="write `async def call(value): …`",

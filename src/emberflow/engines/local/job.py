@@ -155,7 +155,8 @@ class LocalJob:
         finally:
             for item in [*running, stop]:
                 item.cancel()
-            await asyncio.gather(*running, stop, return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(stop, return_exceptions=True)
 
     async def _rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> None:
         """Waits until nothing is on its way any more."""

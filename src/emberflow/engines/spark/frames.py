@@ -18,7 +18,7 @@ def decode_rows(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    struct = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    struct: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     arrow = to_arrow_schema(struct)
     columns = column_names(struct)
     for batch in batches:

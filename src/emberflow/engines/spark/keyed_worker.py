@@ -71,7 +71,9 @@ class KeyedLevel:
         from pyspark import TaskContext
 
         self._handle = handle
-        partition = TaskContext.get().partitionId()
+        context = TaskContext.get()
+        assert context is not None, "state is only touched inside tasks"
+        partition = context.partitionId()
         variables = {
             number: (make_value(f"hot{number}"), make_map(f"cold{number}")) for number in self._stage_ids
         }

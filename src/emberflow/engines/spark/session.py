@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,7 +64,7 @@ def _stop_quietly(session: Any) -> None:
 
 
 @contextmanager
-def _output_to(path: str) -> Iterator[None]:
+def _output_to(path: str) -> Generator[None]:
     """Children started meanwhile (the JVM, and through it the workers) write to the file."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -82,7 +82,7 @@ def _output_to(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def settings(session: Any, wanted: dict[str, str]) -> Iterator[None]:
+def settings(session: Any, wanted: dict[str, str]) -> Generator[None]:
     """Session settings for the time a query starts or a batch job runs; Spark keeps a copy per query."""
     before: dict[str, str | None] = {}
     for name, value in wanted.items():

@@ -128,7 +128,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
 
 def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: bool) -> Any:
     """A stateful processor for the keyed stages of one level."""
-    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.streaming import StatefulProcessor  # pyright: ignore[reportPrivateImportUsage]
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
