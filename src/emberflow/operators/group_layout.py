@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from emberflow.errors import CorruptData
+from emberflow.errors import CorruptData, NotSerializable
 from emberflow.event_time.clock import Clock
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.scope import SavedScope, Scope
+from emberflow.state.blame import unserializable_state
 from emberflow.state.entry import Entry
 
 VERSION = 1
@@ -35,7 +36,10 @@ class ColdStore(Protocol):
 class GroupLayout:
     """One group's stored form, from load to commit."""
 
-    def __init__(self, hot: bytes | None, cold: ColdStore, hot_limit: int = HOT_LIMIT_BYTES) -> None:
+    def __init__(
+        self, hot: bytes | None, cold: ColdStore, step: str = "", hot_limit: int = HOT_LIMIT_BYTES
+    ) -> None:
+        self._step = step
         self._cold = cold
         self._hot_limit = hot_limit
         self._buckets: dict[int, dict[Any, dict[str, Any]]] = {}
@@ -112,7 +116,10 @@ class GroupLayout:
 
     def _encode(self, saved: SavedScope, entries: dict[Any, Entry]) -> bytes:
         plain = {key: dict(entry) for key, entry in entries.items()}
-        return encode((VERSION, saved, self._has_cold, self.armed_ms, plain, list(self._tombstones)))
+        try:
+            return encode((VERSION, saved, self._has_cold, self.armed_ms, plain, list(self._tombstones)))
+        except NotSerializable as error:
+            raise unserializable_state(self._step, plain, error) from error
 
     def _cool_down(self, entries: dict[Any, Entry], size: int) -> None:
         """Moves all but the most recent quarter of the limit to cold buckets."""

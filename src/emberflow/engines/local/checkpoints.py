@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emberflow.engines.manifest import write_atomically
-from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable, describe_cause
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.scope import EntryLoader, SavedScope, Scope
+from emberflow.state.blame import unserializable_state
 from emberflow.state.entry import Entry
 
 _HEADER = struct.Struct("<4sBIQ")
@@ -108,7 +109,10 @@ class FileCheckpoints:
                     if entry:
                         entry.dirty = False
                         merged[key] = dict(entry)
-        body = encode((checkpoint, entries))
+        try:
+            body = encode((checkpoint, entries))
+        except NotSerializable as error:
+            raise _blame(entries, error) from error
         data = _HEADER.pack(_MAGIC, _VERSION, zlib.crc32(body), len(body)) + body
         try:
             write_atomically(self._directory / f"chk-{checkpoint.epoch:08d}.ckpt", data)
@@ -116,6 +120,14 @@ class FileCheckpoints:
                 old.unlink()
         except OSError as error:
             raise unusable(self._directory, error) from error
+
+
+def _blame(entries: dict[str, dict[Any, dict[str, Any]]], error: NotSerializable) -> NotSerializable:
+    for uid, keys in entries.items():
+        found = unserializable_state(uid, keys, error)
+        if found is not error:
+            return found
+    return error
 
 
 def read_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, dict[Any, dict[str, Any]]]]:

@@ -131,7 +131,7 @@ class KeyedLevel:
 
     def _enter(self, state: _StageState, kg: int, now_ms: int, hot: Any = None) -> tuple[GroupLayout, Scope]:
         stored = hot or state.hot.get()
-        layout = GroupLayout(None if stored is None else bytes(stored[0]), state.cold)
+        layout = GroupLayout(None if stored is None else bytes(stored[0]), state.cold, state.head.step.name)
         state.stage.clock.set(now_ms)
         group, groups = self._numbers[kg], self._groups
         scope = layout.scope(state.channels, state.idle, state.stage.clock, lambda key: groups[key] == group)

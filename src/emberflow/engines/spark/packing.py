@@ -10,6 +10,7 @@ from typing import Any
 from emberflow.connectors.sink import Sink
 from emberflow.engines.spark.job_spec import JobSpec
 from emberflow.engines.spark.rows import group_ids, sink_dest
+from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause, shorten
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.events.packets import MAX_RECORDS, Packet, encode_packet
@@ -50,6 +51,7 @@ class ExchangePacker:
     def __init__(self, spec: JobSpec, exchange: Exchange) -> None:
         self._exchange = exchange
         self._dest = exchange.target_stage
+        self._target = spec.graph.stream_graph.node(spec.graph.stages[exchange.target_stage].head).name
         self._groups = key_groups(spec.max_parallelism)
         self._ids = group_ids(spec.max_parallelism, spec.parallelism)
         self._batch = spec.batch
@@ -160,15 +162,8 @@ class ExchangePacker:
                 watermark if last else None,
                 self._at_end,
             )
-            rows.append(
-                (
-                    self._ids[group],
-                    self._dest,
-                    len(batch),
-                    mark if last else MIN_WATERMARK,
-                    encode_packet(packet),
-                )
-            )
+            data = encode_for(self._target, packet)
+            rows.append((self._ids[group], self._dest, len(batch), mark if last else MIN_WATERMARK, data))
             start = stop
             if last:
                 return
@@ -189,6 +184,7 @@ class SinkPacker:
         self._sink: Sink = node.spec.sink
         self._number = number
         self._dest = sink_dest(number)
+        self._name = node.name
         self._batches: list[Batch] = []
         self._count = 0
         self.kg = 0
@@ -216,7 +212,7 @@ class SinkPacker:
         )
         self.sequence += 1
         packet = Packet(self._number, 0, self.sequence, Batch(values, stamps))
-        data = b"" if self._sink.discards else encode_packet(packet)
+        data = b"" if self._sink.discards else encode_for(self._name, packet)
         return [(self.kg, self._dest, count, MIN_WATERMARK, data)]
 
     def new_batch(self, sequence: int) -> None:
@@ -259,9 +255,17 @@ class SparkExits:
             item.select_channel(channel)
 
 
-def unhashable(exchange: Exchange, batch: Batch, error: TypeError) -> Exception:
-    from emberflow.errors import KeySelectorFailed, describe_cause, shorten
+def encode_for(target: str, packet: Packet) -> bytes:
+    """The packet's bytes; an error names the step that was to receive the value."""
+    try:
+        return encode_packet(packet)
+    except NotSerializable as error:
+        error.message = error.message.replace("the next step", f"step {target!r}")
+        error.committed = "nothing of the current batch was committed"
+        raise
 
+
+def unhashable(exchange: Exchange, batch: Batch, error: TypeError) -> Exception:
     for key, value in zip(batch.keys or (), batch.values, strict=True):
         try:
             hash(key)
