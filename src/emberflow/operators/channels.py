@@ -31,6 +31,10 @@ class ChannelClock:
             self._watermarks[channel] = watermark
             self._active_ms[channel] = active_ms
 
+    @property
+    def can_idle(self) -> bool:
+        return bool(self._idle_ms)
+
     def spoke(self, channel: ChannelId, now_ms: int) -> None:
         """The channel sent something: it is not idle."""
         if self._idle_ms:

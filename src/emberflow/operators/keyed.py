@@ -50,6 +50,9 @@ class KeyedOperator(Operator):
         scope = self.scope
         channels, now_ms = scope.channels, scope.clock.now_ms()
         channels.spoke(channel, now_ms)
+        if channels.can_idle:
+            # Other channels may have fallen idle since event time was last looked at.
+            self.merge_watermarks()
         if batch.values:
             watermarks = batch.watermarks
             if watermarks is not None:

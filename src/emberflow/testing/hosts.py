@@ -178,7 +178,7 @@ LOCAL_SQLITE = Host(
     needs_checkpoint_dir=True,
 )
 LOCAL_2 = Host(name="local-2", engine="local", mode=_STREAMING, parallelism=2)
-SPARK = Host(name="spark", engine="spark", mode=_STREAMING, parallelism=2, timeout_s=120, patience=5)
+SPARK = Host(name="spark", engine="spark", mode=_STREAMING, parallelism=2, timeout_s=120, patience=10)
 SPARK_BATCH = Host(name="spark-batch", engine="spark", mode=_BATCH, parallelism=2, timeout_s=120, patience=5)
 
 HOSTS: tuple[Host, ...] = (LOCAL, LOCAL_BATCH, LOCAL_SQLITE, LOCAL_2, SPARK, SPARK_BATCH)

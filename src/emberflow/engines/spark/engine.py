@@ -66,8 +66,11 @@ class SparkEngine:
         sinks = sinks_of(graph)
         batch = spec.batch
 
+        tag = f"emberflow-{manifest.job_id}"
+
         def start() -> Any:
             make_active(self.session)
+            self.session.addTag(tag)
             if batch:
                 return self._run_batch(translation, spec, sinks)
             return self._start_query(translation, spec, config, home, sinks)
@@ -79,6 +82,7 @@ class SparkEngine:
             sinks,
             spec.client_dir,
             start=start,
+            interrupt=lambda: self.session.interruptTag(tag),
             bounded=graph.stream_graph.bounded,
             connect=is_connect(self.session),
             done=lambda: shutil.rmtree(work, ignore_errors=True),

@@ -14,6 +14,7 @@ from emberflow.engines.progress import ProgressLine
 from emberflow.engines.spark.failures import is_worker_loss, translate_failure
 from emberflow.engines.spark.sink_writer import ClientFolder
 from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
+from emberflow.events.batch import MIN_WATERMARK
 from emberflow.plan.job import JobConfig, JobMetrics, JobStatus
 
 _POLL_S = 0.05
@@ -33,6 +34,7 @@ class SparkJob:
         client_dir: str,
         *,
         start: Callable[[], Any],
+        interrupt: Callable[[], None],
         bounded: bool,
         connect: bool,
         done: Callable[[], None],
@@ -43,6 +45,7 @@ class SparkJob:
         self._sinks = sinks
         self._client = ClientFolder(client_dir)
         self._start = start
+        self._interrupt = interrupt
         self._bounded = bounded
         self._poll_s = _CONNECT_POLL_S if connect else _POLL_S
         self._done = done
@@ -71,7 +74,11 @@ class SparkJob:
 
     def cancel(self) -> None:
         self._cancel.set()
-        self._thread.join()
+        # A batch job has no query that could be stopped; it may also not have begun yet, hence again and again.
+        while self._thread.is_alive():
+            if self._query is None:
+                self._interrupt()
+            self._thread.join(0.5)
 
     def _run(self) -> None:
         started = time.monotonic()
@@ -84,6 +91,9 @@ class SparkJob:
                 else JobStatus.FINISHED
             )
         except BaseException as error:
+            if self._cancel.is_set():
+                final = JobStatus.CANCELED
+                return
             self._error = translate_failure(error, show_traceback=self._config.show_traceback)
             self._error.__cause__ = error if self._config.show_traceback else None
         finally:
@@ -152,8 +162,11 @@ class SparkJob:
         metrics.batch_ms.append(int(_field(progress, "durationMs").get("triggerExecution", 0)))
         del metrics.batch_ms[:-10_000]
         observed = _field(progress, "observedMetrics") or {}
-        metrics.records_in += _observed(observed, OBSERVED_IN)
-        metrics.records_out += _observed(observed, OBSERVED_OUT)
+        metrics.records_in += _observed(observed, OBSERVED_IN, 0)
+        metrics.records_out += _observed(observed, OBSERVED_OUT, 0)
+        watermark = _observed(observed, OBSERVED_IN, 1)
+        if watermark > MIN_WATERMARK:
+            metrics.watermark = max(watermark, metrics.watermark or watermark)
         offsets = [_offset(_field(source, "endOffset")) for source in _field(progress, "sources")]
         if offsets and all(
             item is not None and all(ended for _, ended, *_ in item["channels"]) for item in offsets
@@ -170,15 +183,16 @@ def _field(item: Any, name: str) -> Any:
     return item[name] if isinstance(item, dict) else getattr(item, name)  # pyright: ignore[reportUnknownVariableType]
 
 
-def _observed(metrics: Any, name: str) -> int:
+def _observed(metrics: Any, name: str, position: int) -> int:
+    """A number that Spark observed: in a Row, or in a list of values behind Connect."""
     row = metrics.get(name)
     if row is None:
         return 0
     values = row.get("values") if isinstance(row, dict) else getattr(row, "values", None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     try:
         if isinstance(values, list):
-            return int(values[0] or 0)  # pyright: ignore[reportUnknownArgumentType]
-        return int(row["records"] or 0)  # pyright: ignore[reportUnknownArgumentType]
+            return int(values[position] or 0)  # pyright: ignore[reportUnknownArgumentType]
+        return int(row[position] or 0)  # pyright: ignore[reportUnknownArgumentType]
     except (KeyError, TypeError, ValueError, IndexError):
         return 0
 

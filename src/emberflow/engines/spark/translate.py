@@ -39,7 +39,9 @@ class Translation:
         levels = max(stage.level for stage in graph.stages)
         current = self._sources(levels)
         current = current.observe(
-            OBSERVED_IN, F.sum(F.when(F.col("dest") == STATS, F.col("n"))).alias("records")
+            OBSERVED_IN,
+            F.sum(F.when(F.col("dest") == STATS, F.col("n"))).alias("records"),
+            F.max("wm").alias("watermark"),
         ).where(F.col("dest") != STATS)
         for level in range(1, levels + 1):
             stages = [stage for stage in graph.stages if stage.level == level]
