@@ -18,7 +18,7 @@ from emberflow.streams import AsyncDataStream, DiscardingSink, RuntimeExecutionM
 
 KEYS = 1_000
 CALL_MS = 200
-PERIOD_MS = 3_000
+PERIOD_MS = 5_000
 WARM_UP = 5
 
 
@@ -35,6 +35,10 @@ def run(options: Options) -> list[Measure]:
     with spark_session("async calls") as session:
         full, empty = micro_batches(session, WARM_UP + options.pick(4, 10))
     options.details.update(full_ms=full, empty_ms=empty)
+    if not full or not empty:
+        raise RuntimeError(
+            f"the machine is too busy: {len(full)} batches with calls and {len(empty)} without were seen"
+        )
     with_calls, without = statistics.median(full), statistics.median(empty)
     return [
         Measure(
