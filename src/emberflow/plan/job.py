@@ -11,7 +11,8 @@ from emberflow.plan.job_graph import JobGraph
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING processes as data arrives, BATCH all of it at once; AUTOMATIC takes BATCH if every source is bounded."""
+    """STREAMING processes as data arrives, BATCH all of it at once; AUTOMATIC takes BATCH if every source is bounded
+    and there is no checkpoint directory to go on from."""
 
     STREAMING = "streaming"
     BATCH = "batch"
