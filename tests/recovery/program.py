@@ -11,8 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-
-
 from emberflow.streams import (
     DataGeneratorSource,
     Encoder,
@@ -99,7 +97,9 @@ def build(env: StreamExecutionEnvironment, out: str, kill_marker: str | None) ->
         ),
         "events",
     )
-    accounts = events.key_by(lambda value: value[0]).process(Account(kill_marker)).name("accounts").uid("accounts")
+    accounts = (
+        events.key_by(lambda value: value[0]).process(Account(kill_marker)).name("accounts").uid("accounts")
+    )
     windows = (
         events.key_by(lambda value: value[1] % 3)
         .window(TumblingEventTimeWindows.of(timedelta(seconds=2)))
@@ -110,7 +110,9 @@ def build(env: StreamExecutionEnvironment, out: str, kill_marker: str | None) ->
         .uid("total")
     )
     results = accounts.union(accounts.get_side_output(LARGE), windows)
-    results.map(repr).sink_to(FileSink.for_row_format(out, Encoder.simple_string_encoder()).build()).uid("out")
+    results.map(repr).sink_to(FileSink.for_row_format(out, Encoder.simple_string_encoder()).build()).uid(
+        "out"
+    )
 
 
 def main(argv: list[str]) -> None:

@@ -5,43 +5,12 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("program.py")
-HANG_GUARD_S = 300
-
-
-def start(engine: str, mode: str, folder: Path, *extra: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(PROGRAM), engine, mode, str(folder / "checkpoint"), str(folder / "out"), *extra]
-    environment = {**os.environ, "EMBERFLOW_QUIET": "1"}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> None:
-    output, _ = process.communicate(timeout=HANG_GUARD_S)
-    assert process.returncode == 0, output[-3000:]
-
-
-def committed(folder: Path) -> list[str]:
-    files = [path for path in (folder / "out").rglob("*") if path.is_file()]
-    visible = [path for path in files if not any(part[0] in "._" for part in path.relative_to(folder / "out").parts)]
-    return sorted(line for path in visible for line in path.read_text().splitlines())
-
-
-@pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    finish(start("local", "STREAMING", folder))
-    lines = committed(folder)
-    assert len(lines) > 200
-    return lines
+from tests.recovery.processes import HANG_GUARD_S, committed, finish, start
 
 
 def kill_driver_and_go_on(engine: str, folder: Path, undisturbed: list[str], kills: int) -> None:
@@ -81,7 +50,9 @@ def test_spark_driver_killed_and_started_again(tmp_path: Path, undisturbed: list
 
 
 @pytest.mark.spark
-def test_spark_batch_gives_the_same_totals_when_a_worker_is_killed(tmp_path: Path, undisturbed: list[str]) -> None:
+def test_spark_batch_gives_the_same_totals_when_a_worker_is_killed(
+    tmp_path: Path, undisturbed: list[str]
+) -> None:
     """Batch mode has one watermark, at the end, so intermediate timers see final totals; windows and totals agree."""
     marker = tmp_path / "killed"
     finish(start("spark", "BATCH", tmp_path, "--kill-worker-once", str(marker)))

@@ -112,7 +112,7 @@ class LocalJob:
             subscribe(lambda: self._loop and self._loop.call_soon_threadsafe(tasks.wake))
         try:
             canceled = await self._work(tasks, calls, failure)
-            if not canceled or self._checkpoints:
+            if not canceled:
                 await self._rest(tasks, calls, failure)
                 self._checkpoint(tasks)
             tasks.close()
@@ -146,6 +146,11 @@ class LocalJob:
                     if item is not stop:
                         item.result()
                 if stop.done():
+                    if self._checkpoints:
+                        # While the tasks still run: what is on its way belongs to the last checkpoint.
+                        tasks.gate.clear()
+                        await self._rest(tasks, calls, failure)
+                        self._checkpoint(tasks)
                     return True
                 if not done and any(not item.done() for item in running):
                     tasks.gate.clear()
