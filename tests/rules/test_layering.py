@@ -17,12 +17,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "events": {"errors"},
     "event_time": BASE,
-    "state": BASE,
+    # Time to live is measured with the injected clock.
+    "state": {"event_time"} | BASE,
     "observability": BASE,
     "connectors": BASE,
     "plan": {"connectors", "event_time", "state"} | BASE,
     "operators": {"plan", "event_time", "state", "observability"} | BASE,
-    "streams": {"plan", "connectors", "event_time", "state"} | BASE,
+    # The contexts that user functions are handed are the operators' own.
+    "streams": {"operators", "plan", "connectors", "event_time", "state"} | BASE,
     "agents": {"streams", "plan", "state"} | BASE,
     "engines": BELOW_ENGINES,
     "integrations": {"agents"} | BASE,

@@ -15,7 +15,8 @@ examples:
   emberflow run pipeline.py --engine spark --master "local[2]" --checkpoint-dir state/pipeline
   emberflow run pipeline.py --quiet -- --input orders.csv
 
-An option given here stands for a choice the program leaves open; what the program sets itself wins.
+--parallelism and --checkpoint-dir win over what the program sets; --engine and --master stand for a choice that
+the program leaves open.
 
 {EXIT_CODES_HELP}"""
 

@@ -51,12 +51,15 @@ def _of_set(items: Any) -> int:
     return _mix(digest)
 
 
+_TUPLE_HASH: Any = getattr(tuple, "__hash__")  # noqa: B009 - a type checker cannot know it
+
+
 def _of_other(key: Any) -> int:
     if isinstance(key, Number):
         # A NaN equals nothing, not even itself; all of them share one group.
         return _mix(hash(key)) if key == key else 0x7FF80000
-    own_hash = type(key).__hash__
-    if isinstance(key, tuple) and own_hash is tuple.__hash__:
+    own_hash: Any = key.__class__.__hash__
+    if isinstance(key, tuple) and own_hash is _TUPLE_HASH:
         return _of_sequence(key)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(key, str) and own_hash is str.__hash__:
         return crc32(str.encode(key, "utf-8", "surrogatepass"))
@@ -67,9 +70,10 @@ def _of_other(key: Any) -> int:
         return _of_sequence(key)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(key, dict):
         return _of_set(key.items())  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(key, type) or callable(key):
-        return stable_hash(_name(key))
-    return _of_sequence((_name(type(key)), _fields(key)))
+    other: Any = key  # pyright: ignore[reportUnknownVariableType]
+    if callable(other):
+        return stable_hash(_name(other))
+    return _of_sequence((_name(other.__class__), _fields(other)))
 
 
 def _name(thing: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.event_time.windows import TimeWindow
-from emberflow.operators.async_wait import NO_RETRY, AsyncWaitOperator
+from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.keyed_process import KeyedProcessOperator
 from emberflow.operators.operator import Operator, Step
@@ -72,7 +72,7 @@ def _async(step: Step, spec: AsyncSpec, clock: Clock) -> Operator:
         ordered=spec.ordered,
         capacity=spec.capacity,
         timeout_ms=spec.timeout_ms,
-        retry=spec.retry or NO_RETRY,
+        retry=spec.retry,
         on_timeout=spec.on_timeout,
     )
 

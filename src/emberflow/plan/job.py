@@ -42,7 +42,6 @@ class JobConfig:
     checkpoint_interval_ms: int | None = None
     quiet: bool = False
     show_traceback: bool = False
-    restart_attempts: int = 0
     parameters: dict[str, str] = field(default_factory=dict[str, str])
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Engine settings by name, e.g. `trigger_ms` on Spark, `clock` in tests."""

@@ -13,6 +13,7 @@ from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Source
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.event_time.windows import WindowAssigner
+from emberflow.plan.retry import NO_RETRY, RetryPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ class AsyncSpec(Spec):
     ordered: bool
     capacity: int
     timeout_ms: int
-    retry: Any = None
+    retry: RetryPolicy = NO_RETRY
     on_timeout: Callable[[Any], Any] | None = None
 
     def describe(self) -> dict[str, Any]:

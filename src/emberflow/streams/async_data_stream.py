@@ -8,7 +8,7 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
-from emberflow.operators.async_wait import RetryPolicy
+from emberflow.plan.retry import NO_RETRY, RetryPolicy
 from emberflow.plan.specs import AsyncSpec
 from emberflow.plan.stream_graph import StreamEdge
 from emberflow.streams.data_stream import DataStream
@@ -127,7 +127,7 @@ def _wait(
         ordered=ordered,
         capacity=capacity,
         timeout_ms=to_ms(timeout, "timeout"),
-        retry=retry,
+        retry=retry or NO_RETRY,
         on_timeout=getattr(function, "timeout", None) if _overrides_timeout(function) else None,
     )
     edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in stream.outlets)
@@ -145,7 +145,7 @@ def _call(function: Any) -> Callable[[Any], Awaitable[Any]]:
     invoke = getattr(function, "async_invoke", None)
     if invoke is not None:
         return invoke
-    method = vars(type(function)).get("__call__")
+    method: Any = dict[str, Any](vars(function.__class__)).get("__call__")  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)):
         raise InvalidArgument(
             f"an asynchronous step needs an AsyncFunction or an `async def`, not {function!r}",

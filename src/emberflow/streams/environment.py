@@ -51,6 +51,7 @@ class StreamExecutionEnvironment:
         self._max_parallelism: int | None = None
         self._mode = RuntimeExecutionMode.AUTOMATIC
         self._options: dict[str, Any] = {}
+        self._parameters: dict[str, str] = {}
         self._executed: set[int] = set()
 
     @staticmethod
@@ -115,6 +116,11 @@ class StreamExecutionEnvironment:
     def set_option(self, name: str, value: Any) -> StreamExecutionEnvironment:
         """An engine's own setting, such as `trigger_ms` on Spark or `state_backend` on local."""
         self._options[name] = value
+        return self
+
+    def set_job_parameters(self, parameters: dict[str, str]) -> StreamExecutionEnvironment:
+        """What functions read with `runtime_context.get_job_parameter(name)`."""
+        self._parameters = {str(name): str(value) for name, value in parameters.items()}
         return self
 
     # sources
@@ -217,6 +223,7 @@ class StreamExecutionEnvironment:
             checkpoint_interval_ms=self._checkpoint_interval_ms,
             quiet=bool(os.environ.get("EMBERFLOW_QUIET")),
             show_traceback=bool(os.environ.get("EMBERFLOW_TRACEBACK")),
+            parameters=dict(self._parameters),
             options=dict(self._options),
         )
 

@@ -13,7 +13,7 @@ from emberflow.engines.spark.keyed_worker import deliver
 from emberflow.engines.spark.packing import Row
 from emberflow.engines.spark.rows import STATS
 from emberflow.engines.spark.source_reader import FLUSH_RECORDS
-from emberflow.engines.spark.worker import WorkerStage, open_stage
+from emberflow.engines.spark.worker import WorkerStage, close_stage, open_stage
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.packets import decode_packet
 from emberflow.operators.scope import Scope
@@ -49,6 +49,8 @@ def run_level(data: bytes, stage_ids: list[int], batches: Iterator[Any]) -> Iter
             ready = []
     for _, stage in opened.values():
         ready.extend(stage.finish())
+    for number in stage_ids:
+        close_stage(data, number)
     yield from record_batches(ready)
 
 

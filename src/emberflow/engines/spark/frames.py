@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +14,12 @@ from emberflow.errors import NotSerializable, describe_cause, shorten
 from emberflow.events.packets import decode_packet
 
 
-def decode_rows(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
-    """`schema` is what `to_dataframe` was given."""
+def decode_rows(schema: str, batches: Iterator[Any]) -> Iterator[Any]:
+    """`schema` is a StructType as JSON."""
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    struct: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    struct: Any = StructType.fromJson(json.loads(schema))
     arrow = to_arrow_schema(struct)
     columns = column_names(struct)
     for batch in batches:
@@ -28,7 +29,7 @@ def decode_rows(schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
                 yield pa.RecordBatch.from_pylist(records, schema=arrow)
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
                 raise NotSerializable(
-                    f"the records {shorten(records[:3])} do not fit the schema {shorten(schema)}",
+                    f"the records {shorten(records[:3])} do not fit the schema {struct.simpleString()}",
                     cause=describe_cause(error),
                     way_out="give to_dataframe() a schema that fits the records, or map them before it",
                 ) from error

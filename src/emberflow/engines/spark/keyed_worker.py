@@ -13,7 +13,7 @@ from typing import Any
 from emberflow.engines.spark.job_spec import load_spec
 from emberflow.engines.spark.packing import Row, key_groups
 from emberflow.engines.spark.rows import group_ids
-from emberflow.engines.spark.worker import WorkerStage, open_stage
+from emberflow.engines.spark.worker import WorkerStage, close_stage, open_stage
 from emberflow.events.batch import Batch
 from emberflow.events.packets import Packet, decode_packet
 from emberflow.operators.channels import ChannelId
@@ -65,6 +65,7 @@ class KeyedLevel:
         self._timed = timed
         self._stages: dict[int, _StageState] = {}
         self._handle: Any = None
+        self._ended: set[int] = set()
 
     def init(self, handle: Any, make_value: Any, make_map: Any) -> None:
         """`make_value(name)` and `make_map(name)` create Spark's state variables."""
@@ -107,6 +108,8 @@ class KeyedLevel:
             if self._timed:
                 state.head.fire_processing_timers()
             self._leave(state, layout, scope, now_ms)
+            if scope.ended:
+                self._ended.add(number)
             waits = waits or state.stage.task.calls_in_flight > 0
             yield from self._emit(state, kg)
         if waits:
@@ -128,6 +131,11 @@ class KeyedLevel:
             state.head.fire_processing_timers()
             self._leave(state, layout, scope, now_ms, in_timer=True)
         yield from self._finish(kg)
+
+    def close(self) -> None:
+        """The task is over. Where event time has reached its end, so have the functions."""
+        for number in self._ended:
+            close_stage(self._data, number)
 
     def _enter(self, state: _StageState, kg: int, now_ms: int, hot: Any = None) -> tuple[GroupLayout, Scope]:
         stored = hot or state.hot.get()

@@ -128,11 +128,11 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
 
 def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: bool) -> Any:
     """A stateful processor for the keyed stages of one level."""
+    from pyspark import TaskContext
     from pyspark.sql.streaming import StatefulProcessor  # pyright: ignore[reportPrivateImportUsage]
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
-            from pyspark import TaskContext
             from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
             blob = StructType([StructField("v", BinaryType())])
@@ -169,7 +169,8 @@ def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: boo
             return self._rows(self._guard(self._level.on_timer)(key[0], expiry_ms, now_ms))
 
         def close(self) -> None:
-            pass
+            if TaskContext.get() is not None:
+                self._guard(self._level.close)()
 
     return Processor()
 

@@ -12,7 +12,7 @@ from emberflow.engines.spark.job_spec import JobSpec
 from emberflow.engines.spark.offsets import Share, read_between, read_safely
 from emberflow.engines.spark.packing import Row
 from emberflow.engines.spark.rows import STATS
-from emberflow.engines.spark.worker import WorkerStage, open_stage
+from emberflow.engines.spark.worker import WorkerStage, close_stage, open_stage
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.plan.job_graph import source_of
 
@@ -30,6 +30,8 @@ def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> It
     else:
         chunks_in = iter(chunks)
     yield from _feed(spec, stage, chunks_in, share.channel, share.ends, task_number)
+    if share.ends:
+        close_stage(data, stage_id)
 
 
 def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> Iterator[Any]:
@@ -40,6 +42,7 @@ def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> It
     source.channels(spec.parallelism)
     chunks = _until_end(source, channel)
     yield from _feed(spec, stage, chunks, channel, True, task_number)
+    close_stage(data, stage_id)
 
 
 def _until_end(source: Source, channel: int) -> Iterator[Chunk]:

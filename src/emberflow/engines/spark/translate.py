@@ -101,8 +101,12 @@ class Translation:
         """One sink's records as rows of a schema."""
         from pyspark.sql import functions as F
 
-        mapper = shims.make_mapper(self._bootstrap, "emberflow.engines.spark.frames", "decode_rows", schema)
-        return plan.where(F.col("dest") == dest).mapInArrow(mapper, schema)
+        # A DDL string is parsed by Spark, which workers cannot ask.
+        struct = self._session.createDataFrame([], schema).schema
+        mapper = shims.make_mapper(
+            self._bootstrap, "emberflow.engines.spark.frames", "decode_rows", struct.json()
+        )
+        return plan.where(F.col("dest") == dest).mapInArrow(mapper, struct)
 
 
 def uses_processing_time(spec: JobSpec, stage: Stage) -> bool:

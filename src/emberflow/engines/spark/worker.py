@@ -52,6 +52,13 @@ _calls: ThreadCalls | None = None
 _stages: dict[tuple[str, int], WorkerStage] = {}
 
 
+def close_stage(data: bytes, stage_id: int) -> None:
+    """The job's input has ended for this task: close() of its functions. Opened again if it is needed after all."""
+    stage = _stages.pop((hashlib.sha256(data).hexdigest(), stage_id), None)
+    if stage is not None:
+        stage.task.close()
+
+
 def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, WorkerStage]:
     """The stage of the job, opened once per process."""
     global _calls
