@@ -22,7 +22,7 @@ demo: $(READY) ## see it work
 	@$(BIN)/emberflow demo
 
 test: $(READY) ## run all tests (Spark included)
-	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	@$(BIN)/ruff check .

@@ -41,6 +41,9 @@ def shared_session() -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": paths,
         "spark.log.level": "ERROR",
+        # Many short jobs: compiling them well costs more than running them.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
