@@ -13,7 +13,7 @@ from typing import Any
 from emberflow.connectors.sink import Sink
 from emberflow.engines.manifest import open_directory, write_atomically
 from emberflow.engines.spark.job import SparkJob
-from emberflow.engines.spark.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
 from emberflow.engines.spark.session import is_connect, make_active, own_session, query_settings, settings
 from emberflow.engines.spark.shipping import make_archive
@@ -147,7 +147,7 @@ class SparkEngine:
             for stage in spec.graph.stages
             if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
         }
-        return Translation(self.session, spec, dump_spec(spec), make_archive(), frames)
+        return Translation(self.session, spec, dump_spec(for_stage(spec, None)), make_archive(), frames)
 
     def _start_query(
         self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]

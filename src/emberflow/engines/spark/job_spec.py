@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 
+from emberflow.connectors.source import Source
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.operators.channels import ChannelId
 from emberflow.plan.job_graph import JobGraph, idle_timeouts
+from emberflow.plan.specs import SourceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,27 @@ class JobSpec:
     def idle_of(self, stage_id: int) -> dict[int, int]:
         timeouts = idle_timeouts(self.graph)
         return {item.id: timeouts[item.id] for item in self.graph.inputs_of(stage_id) if item.id in timeouts}
+
+
+class SourceElsewhere(Source):
+    """Stands for a source in a stage that does not read it: a collection may be large."""
+
+    def __init__(self, source: Source) -> None:
+        self.bounded = source.bounded
+        self.ordered = source.ordered
+
+
+def for_stage(spec: JobSpec, stage_id: int | None) -> JobSpec:
+    """The job as one stage needs it: only a source stage carries its source."""
+    head = None if stage_id is None else spec.graph.stages[stage_id].head
+    nodes = tuple(
+        replace(node, spec=SourceSpec(source=SourceElsewhere(node.spec.source)))
+        if isinstance(node.spec, SourceSpec) and node.id != head
+        else node
+        for node in spec.graph.stream_graph.nodes
+    )
+    stream_graph = replace(spec.graph.stream_graph, nodes=nodes)
+    return replace(spec, graph=replace(spec.graph, stream_graph=stream_graph))
 
 
 def dump_spec(spec: JobSpec) -> bytes:
@@ -78,6 +101,7 @@ def _blame(spec: JobSpec, error: BaseException) -> NotSerializable:
 
 
 _loaded: dict[str, JobSpec] = {}
+_KEPT = 8
 
 
 def load_spec(data: bytes) -> JobSpec:
@@ -89,6 +113,7 @@ def load_spec(data: bytes) -> JobSpec:
         main: Any = sys.modules["__main__"]
         for name, value in types.items():
             setattr(main, name, value)
-        _loaded.clear()
+        while len(_loaded) >= _KEPT:
+            del _loaded[next(iter(_loaded))]
         _loaded[digest] = spec
     return spec

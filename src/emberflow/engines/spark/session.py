@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -52,15 +53,16 @@ def own_session(master: str | None) -> Any:
         if handler is not None:
             # Spark installs one that cancels jobs behind our back; stopping is the job's business.
             signal.signal(signal.SIGINT, handler)
-    atexit.register(_stop_quietly, session)
+    atexit.register(_stop_quietly, session, work)
     return session
 
 
-def _stop_quietly(session: Any) -> None:
+def _stop_quietly(session: Any, work: str) -> None:
     """Threads of pyspark that talk to the JVM report its end as an error; at the end of the program nobody cares."""
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
         session.stop()
         time.sleep(0.05)
+    shutil.rmtree(work, ignore_errors=True)
 
 
 @contextmanager

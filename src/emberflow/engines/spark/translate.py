@@ -10,7 +10,7 @@ from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.engines.spark import shims
-from emberflow.engines.spark.job_spec import JobSpec
+from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import ROW_SCHEMA, STATS
 from emberflow.plan.job_graph import Stage, StageKind, source_of
 from emberflow.plan.specs import AsyncSpec, KeyedProcessSpec
@@ -64,7 +64,8 @@ class Translation:
 
     def _source(self, stage: Stage) -> Any:
         name = f"emberflow_{self._spec.job_id}_{stage.id}"
-        made = shims.make_source(name, self._bootstrap, self._data, stage.id, self._spec.channels[stage.id])
+        data = dump_spec(for_stage(self._spec, stage.id))
+        made = shims.make_source(name, self._bootstrap, data, stage.id, self._spec.channels[stage.id])
         self._session.dataSource.register(made)
         reader = self._session.read if self._spec.batch else self._session.readStream
         return reader.format(name).load()

@@ -50,6 +50,7 @@ class WorkerStage:
 
 _calls: ThreadCalls | None = None
 _stages: dict[tuple[str, int], WorkerStage] = {}
+_KEPT = 32
 
 
 def close_stage(data: bytes, stage_id: int) -> None:
@@ -68,7 +69,8 @@ def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, Worke
     key = (hashlib.sha256(data).hexdigest(), stage_id)
     stage = _stages.get(key)
     if stage is None:
-        for other in [item for item in _stages if item[0] != key[0]]:
-            _stages.pop(other).task.close()
+        while len(_stages) >= _KEPT:
+            # The stages of jobs that have ended long ago; jobs of one session share the worker.
+            _stages.pop(next(iter(_stages))).task.close()
         stage = _stages[key] = WorkerStage(spec, stage_id, _calls, subtask)
     return spec, stage

@@ -1,0 +1,115 @@
+"""DataFrames in and out (B19): batch and streaming on Spark, tables of any kind on local."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from emberflow.errors import InvalidArgument, NotSerializable
+from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
+from emberflow.testing.spark_session import shared_session, spark_missing
+
+ORDERS = [{"user": "ann", "amount": 3}, {"user": "bob", "amount": 4}, {"user": "ann", "amount": 5}]
+TOTALS = {("ann", 3), ("ann", 8), ("bob", 4)}
+
+
+class Order(NamedTuple):
+    user: str
+    amount: int
+
+
+def totals(env: StreamExecutionEnvironment, table: Any) -> Any:
+    return (
+        env.from_dataframe(table)
+        .key_by(lambda row: row["user"])
+        .sum("amount")
+        .map(lambda row: (row["user"], row["amount"]))
+    )
+
+
+def local() -> StreamExecutionEnvironment:
+    return StreamExecutionEnvironment.get_execution_environment(engine="local")
+
+
+@pytest.fixture
+def spark() -> Any:
+    if spark_missing():
+        pytest.skip(f"B19 on Spark: {spark_missing()}")
+    return shared_session()
+
+
+def on(spark: Any, mode: RuntimeExecutionMode = RuntimeExecutionMode.AUTOMATIC) -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="spark", spark=spark, parallelism=2)
+    return env.set_runtime_mode(mode)
+
+
+@pytest.mark.parametrize(
+    "table", [ORDERS, [Order(**row) for row in ORDERS]], ids=["dictionaries", "named tuples"]
+)
+def test_rows_on_local(table: Any) -> None:
+    frame = totals(local(), table).to_dataframe("user string, total long")
+    assert frame.columns == ["user", "total"]
+    assert {tuple(row.values()) for row in frame} == TOTALS
+
+
+def test_pandas_and_arrow_tables_on_local() -> None:
+    pandas = pytest.importorskip("pandas", reason="B19: a pandas table needs pandas")
+    pyarrow = pytest.importorskip("pyarrow", reason="B19: an Arrow table needs pyarrow")
+    for table in (pandas.DataFrame(ORDERS), pyarrow.Table.from_pylist(ORDERS)):
+        frame = totals(local(), table).to_dataframe(["user", "total"])
+        assert set(frame.to_pandas().itertuples(index=False, name=None)) == TOTALS
+
+
+def test_rows_without_names_are_refused_on_local() -> None:
+    with pytest.raises(InvalidArgument, match="has no column names"):
+        totals(local(), [1, 2]).to_dataframe("user string, total long")
+
+
+@pytest.mark.spark
+def test_a_batch_frame_in_and_out(spark: Any) -> None:
+    frame = totals(on(spark), spark.createDataFrame(ORDERS)).to_dataframe("user string, total long")
+    assert not frame.isStreaming
+    assert {tuple(row) for row in frame.where("total > 0").collect()} == TOTALS
+
+
+@pytest.mark.spark
+def test_records_that_do_not_fit_the_schema(spark: Any) -> None:
+    frame = totals(on(spark), spark.createDataFrame(ORDERS)).to_dataframe("user long, total long")
+    with pytest.raises(Exception, match=NotSerializable.__name__):
+        frame.collect()
+
+
+def write_orders(folder: Path) -> None:
+    folder.mkdir()
+    for number, order in enumerate(ORDERS):
+        (folder / f"{number}.json").write_text(json.dumps(order) + "\n")
+
+
+@pytest.mark.spark
+def test_a_streaming_frame_in(spark: Any, tmp_path: Path) -> None:
+    write_orders(tmp_path / "in")
+    stream = spark.readStream.schema("user string, amount long").json(str(tmp_path / "in"))
+    found = totals(on(spark), stream).execute_and_collect(limit=3)
+    assert {total for _, total in found} >= {4, 8}
+
+
+@pytest.mark.spark
+def test_a_streaming_frame_out(spark: Any, tmp_path: Path) -> None:
+    write_orders(tmp_path / "in")
+    stream = spark.readStream.schema("user string, amount long").json(str(tmp_path / "in"))
+    frame = totals(on(spark), stream).to_dataframe("user string, total long")
+    assert frame.isStreaming
+    query = (
+        frame.writeStream.format("memory")
+        .queryName("totals_of_a_stream")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120), "the query did not end by itself"
+    found = [tuple(row) for row in spark.sql("select * from totals_of_a_stream").collect()]
+    assert len(found) == 3
+    assert max(total for user, total in found if user == "ann") == 8
