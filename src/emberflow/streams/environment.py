@@ -6,6 +6,7 @@ import os
 import queue
 import time
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from emberflow.connectors.client_sinks import CollectSink
@@ -206,7 +207,7 @@ class StreamExecutionEnvironment:
         if limit is None:
             return iterator
         with iterator:
-            return [value for value, _ in zip(iterator, range(limit), strict=False)]
+            return list(islice(iterator, limit))
 
     def to_dataframe(self, stream: DataStream, schema: Any) -> Any:
         node = self._client_sink(stream, DataFrameSink(schema))

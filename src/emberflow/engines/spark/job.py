@@ -147,14 +147,21 @@ class SparkJob:
     def _look(self, query: Any) -> None:
         """Takes over what Spark reports of the batches since the last look."""
         last = query.lastProgress
-        if last is None or _field(last, "batchId") <= self._last_batch:
+        if last is None:
             return
-        for progress in query.recentProgress:
-            batch = _field(progress, "batchId")
-            if batch <= self._last_batch or "addBatch" not in _field(progress, "durationMs"):
-                continue
-            self._last_batch = batch
-            self._count(progress)
+        batch = _field(last, "batchId")
+        # While there is no input, Spark reports the batch that it would run next.
+        ran = batch if _has_run(last) else batch - 1
+        if ran <= self._last_batch:
+            return
+        # The whole list is slow to fetch, so it is only asked for if a batch was missed.
+        reports = [last] if ran == batch == self._last_batch + 1 else query.recentProgress
+        for report in reports:
+            batch = _field(report, "batchId")
+            if batch > self._last_batch and _has_run(report):
+                self._last_batch = batch
+                self._count(report)
+        self._last_batch = max(self._last_batch, ran)
 
     def _count(self, progress: Any) -> None:
         metrics = self.metrics
@@ -176,6 +183,10 @@ class SparkJob:
     def _deliver(self) -> None:
         for number, subtask, batch in self._client.take():
             self._sinks[number].deliver(batch, subtask)
+
+
+def _has_run(progress: Any) -> bool:
+    return "addBatch" in _field(progress, "durationMs")
 
 
 def _field(item: Any, name: str) -> Any:
