@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.operators.operator import CallService, Operator, Step
+from emberflow.operators.operator import CallService, Operator, Step, close_function, open_function
 from emberflow.plan.retry import RetryPolicy
 
 
@@ -87,14 +87,10 @@ class AsyncWaitOperator(Operator):
         self._calls = calls
 
     def open(self, context: Any) -> None:
-        opener = getattr(self._function, "open", None)
-        if opener is not None:
-            opener(context)
+        open_function(self._function, context)
 
     def close(self) -> None:
-        closer = getattr(self._function, "close", None)
-        if closer is not None:
-            closer()
+        close_function(self._function)
 
     def on_batch(self, batch: Batch) -> None:
         timestamps, watermarks = batch.timestamps, batch.watermarks

@@ -12,7 +12,7 @@ from typing import Any
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.contexts import ElementContext, TimeDomain
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Step
+from emberflow.operators.operator import Step, close_function, open_function
 
 Process = Callable[[Any, Any], Any]
 """(value, context) -> iterable of results or None"""
@@ -29,14 +29,10 @@ class KeyedProcessOperator(KeyedOperator):
         self._context = ElementContext(self)
 
     def open(self, context: Any) -> None:
-        opener = getattr(self._function, "open", None)
-        if opener is not None:
-            opener(context)
+        open_function(self._function, context)
 
     def close(self) -> None:
-        closer = getattr(self._function, "close", None)
-        if closer is not None:
-            closer()
+        close_function(self._function)
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         if watermarks is None and batch.timestamps is None:

@@ -109,6 +109,20 @@ def take(batch: Batch, positions: Sequence[int]) -> Batch:
     )
 
 
+def open_function(function: Any, context: Any) -> None:
+    """`open()` of a user's function object, if it has one."""
+    opener = getattr(function, "open", None)
+    if opener is not None:
+        opener(context)
+
+
+def close_function(function: Any) -> None:
+    """`close()` of a user's function object, if it has one."""
+    closer = getattr(function, "close", None)
+    if closer is not None:
+        closer()
+
+
 class Operator:
     """A step that works record by record and keeps nothing between records."""
 

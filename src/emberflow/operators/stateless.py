@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.operators.operator import Operator, Step
+from emberflow.operators.operator import Operator, Step, close_function, open_function
 
 
 class FunctionOperator(Operator):
@@ -19,14 +19,10 @@ class FunctionOperator(Operator):
         self._call = call
 
     def open(self, context: Any) -> None:
-        opener = getattr(self._function, "open", None)
-        if opener is not None:
-            opener(context)
+        open_function(self._function, context)
 
     def close(self) -> None:
-        closer = getattr(self._function, "close", None)
-        if closer is not None:
-            closer()
+        close_function(self._function)
 
 
 class MapOperator(FunctionOperator):

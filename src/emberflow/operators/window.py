@@ -14,7 +14,7 @@ from emberflow.errors import StepFailed, shorten
 from emberflow.event_time.windows import TimeWindow, WindowAssigner
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Step
+from emberflow.operators.operator import Step, close_function, open_function
 
 WINDOWS = "$windows"
 
@@ -91,14 +91,10 @@ class WindowOperator(KeyedOperator):
         self.late_records = 0
 
     def open(self, context: Any) -> None:
-        opener = getattr(self._function, "open", None)
-        if opener is not None:
-            opener(context)
+        open_function(self._function, context)
 
     def close(self) -> None:
-        closer = getattr(self._function, "close", None)
-        if closer is not None:
-            closer()
+        close_function(self._function)
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, assign, add = self.scope, self._assign, self._contents.add

@@ -14,9 +14,9 @@ from emberflow.plan.stream_graph import StreamNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A step that an engine refuses."""
+    """A step that an engine refuses; None stands for every engine or mode."""
 
-    engine: str
+    engine: str | None
     mode: RuntimeExecutionMode | None
     applies: Callable[[StreamNode], bool]
     reason: str
@@ -40,14 +40,7 @@ def _spark_batch_frame(node: StreamNode) -> bool:
 
 GAPS = (
     Gap(
-        engine="local",
-        mode=RuntimeExecutionMode.BATCH,
-        applies=_unbounded,
-        reason="never ends, so it cannot run in BATCH mode",
-        way_out="use STREAMING mode",
-    ),
-    Gap(
-        engine="spark",
+        engine=None,
         mode=RuntimeExecutionMode.BATCH,
         applies=_unbounded,
         reason="never ends, so it cannot run in BATCH mode",
@@ -73,7 +66,7 @@ GAPS = (
 def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
     mode = resolve_mode(graph, config)
     for gap in GAPS:
-        if gap.engine != engine or gap.mode not in (None, mode):
+        if gap.engine not in (None, engine) or gap.mode not in (None, mode):
             continue
         for node in graph.stream_graph.nodes:
             if gap.applies(node):

@@ -119,7 +119,9 @@ class _Exits:
         return made
 
 
-class _Builder:
+class TaskBuilder:
+    """Wires the stages of one job, from the last to the first."""
+
     def __init__(
         self,
         graph: JobGraph,
@@ -320,16 +322,3 @@ def _share(stored: list[SavedScope], owns: Callable[[Any], bool], channels: set[
         processing_timers=merged(timers("processing_timers")),
         ended=ended,
     )
-
-
-def build_tasks(
-    graph: JobGraph,
-    config: JobConfig,
-    job_id: str,
-    clock: Clock,
-    calls: LoopCalls,
-    metrics: JobMetrics,
-    store: CheckpointStore,
-    restored: Checkpoint | None,
-) -> JobTasks:
-    return _Builder(graph, config, job_id, clock, calls, metrics, store, restored).build()

@@ -7,102 +7,69 @@ process that costs milliseconds and needs no barriers.
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
+import contextlib
 from typing import Any
 
 from emberflow.engines.calls import LoopCalls
-from emberflow.engines.local.builder import JobTasks, build_tasks
+from emberflow.engines.job_thread import JobThread
+from emberflow.engines.local.builder import JobTasks, TaskBuilder
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
 from emberflow.engines.manifest import Manifest
-from emberflow.engines.progress import ProgressLine
 from emberflow.errors import EmberflowError, EngineFailed, describe_cause
 from emberflow.event_time.clock import Clock, SystemClock
-from emberflow.plan.job import JobConfig, JobMetrics, JobStatus
+from emberflow.plan.job import JobConfig, JobStatus
 from emberflow.plan.job_graph import JobGraph
 
 _DEFAULT_INTERVAL_MS = 1_000
 
 
-class LocalJob:
+class LocalJob(JobThread):
     def __init__(
         self, graph: JobGraph, config: JobConfig, manifest: Manifest, store: CheckpointStore
     ) -> None:
-        self.job_id = manifest.job_id
-        self.metrics = JobMetrics()
+        super().__init__(graph.name, manifest.job_id, config)
         self._graph = graph
-        self._config = config
         self._store = store
         self._clock: Clock = config.options.get("clock") or SystemClock()
-        self._status = JobStatus.CREATED
-        self._error: BaseException | None = None
-        self._ended = threading.Event()
-        self._cancel = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._epoch = 0
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"emberflow-job-{self.job_id}")
-        self._progress = ProgressLine(graph.name, lambda: self.metrics, quiet=config.quiet)
-        self._thread.start()
-
-    # the handle
-
-    def status(self) -> JobStatus:
-        return self._status
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        if not self._ended.wait(timeout_s):
-            return False
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return True
+        self.launch()
 
     def cancel(self) -> None:
-        self._cancel.set()
+        self.canceled.set()
         loop, stop = self._loop, self._stop
-        if loop is not None and stop is not None and not self._ended.is_set():
-            try:
+        if loop is not None and stop is not None:
+            # A loop that has ended in between has nothing left to stop.
+            with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(stop.set)
-            except RuntimeError:
-                pass  # the loop has ended in between
-        self._thread.join()
+        self.thread.join()
 
-    # the job's thread
+    def work(self) -> JobStatus:
+        return JobStatus.CANCELED if asyncio.run(self._main()) else JobStatus.FINISHED
 
-    def _run(self) -> None:
-        started = time.monotonic()
-        self._status = JobStatus.RUNNING
-        final = JobStatus.FAILED
-        try:
-            canceled = asyncio.run(self._main())
-            final = JobStatus.CANCELED if canceled else JobStatus.FINISHED
-        except EmberflowError as error:
-            self._error = error
-        except BaseException as error:
-            self._error = EngineFailed(
-                "the local engine failed",
-                cause=describe_cause(error),
-                way_out="--traceback shows the Python stack",
-            )
-            self._error.__cause__ = error
-        finally:
-            self.metrics.duration_ms = int((time.monotonic() - started) * 1000)
-            self._progress.stop()
-            self._status = final
-            self._ended.set()
+    def explain_failure(self, error: BaseException) -> EmberflowError:
+        if isinstance(error, EmberflowError):
+            return error
+        failed = EngineFailed(
+            "the local engine failed",
+            cause=describe_cause(error),
+            way_out="--traceback shows the Python stack",
+        )
+        failed.__cause__ = error
+        return failed
 
     async def _main(self) -> bool:
         """True if the job was canceled before its end."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        if self._cancel.is_set():
+        if self.canceled.is_set():
             return True
         failure: asyncio.Future[None] = self._loop.create_future()
         calls = LoopCalls(lambda error: None if failure.done() else failure.set_exception(error))
         restored = self._store.load()
-        tasks = build_tasks(
-            self._graph, self._config, self.job_id, self._clock, calls, self.metrics, self._store, restored
-        )
+        tasks = TaskBuilder(
+            self._graph, self.config, self.job_id, self._clock, calls, self.metrics, self._store, restored
+        ).build()
         if restored is not None:
             self._epoch = restored.epoch + 1
             tasks.set_epoch(self._epoch)
@@ -125,14 +92,14 @@ class LocalJob:
 
     @property
     def _checkpoints(self) -> bool:
-        return self._config.checkpoint_dir is not None or self._config.checkpoint_interval_ms is not None
+        return self.config.checkpoint_dir is not None or self.config.checkpoint_interval_ms is not None
 
     async def _work(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> bool:
         """Runs everything to its end, or until the job is canceled."""
         assert self._stop is not None
         running = [asyncio.ensure_future(task.run()) for task in tasks.all]
         stop = asyncio.ensure_future(self._stop.wait())
-        every_s = (self._config.checkpoint_interval_ms or _DEFAULT_INTERVAL_MS) / 1000
+        every_s = (self.config.checkpoint_interval_ms or _DEFAULT_INTERVAL_MS) / 1000
         try:
             while True:
                 pending = [item for item in running if not item.done()]

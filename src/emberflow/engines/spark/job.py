@@ -4,25 +4,24 @@ when a worker process was lost."""
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from emberflow.connectors.sink import Sink
-from emberflow.engines.progress import ProgressLine
+from emberflow.engines.job_thread import JobThread
 from emberflow.engines.spark.failures import is_worker_loss, translate_failure
 from emberflow.engines.spark.sink_writer import ClientFolder
 from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
+from emberflow.errors import EmberflowError
 from emberflow.events.batch import MIN_WATERMARK
-from emberflow.plan.job import JobConfig, JobMetrics, JobStatus
+from emberflow.plan.job import JobConfig, JobStatus
 
 _POLL_S = 0.05
 _CONNECT_POLL_S = 0.2
 _WORKER_LOSSES = 3
 
 
-class SparkJob:
+class SparkJob(JobThread):
     """Follows `start()`'s query (streaming) or `start()`'s own work (batch) from a thread of its own."""
 
     def __init__(
@@ -39,73 +38,44 @@ class SparkJob:
         connect: bool,
         done: Callable[[], None],
     ) -> None:
-        self.job_id = job_id
-        self.metrics = JobMetrics()
-        self._config = config
+        super().__init__(name, job_id, config)
         self._sinks = sinks
         self._client = ClientFolder(client_dir)
         self._start = start
         self._interrupt = interrupt
         self._bounded = bounded
         self._poll_s = _CONNECT_POLL_S if connect else _POLL_S
-        self._done = done
-        self._status = JobStatus.CREATED
-        self._error: BaseException | None = None
-        self._cancel = threading.Event()
-        self._ended = threading.Event()
         self._query: Any = None
         self._last_batch = -1
         self._sources_ended = False
+        self.clean_up = done
         self._client.forget_earlier()
-        self._progress = ProgressLine(name, lambda: self.metrics, quiet=config.quiet)
-        self._thread = threading.Thread(target=self._run, daemon=True, name=f"emberflow-job-{job_id}")
-        self._thread.start()
-
-    def status(self) -> JobStatus:
-        return self._status
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        if not self._ended.wait(timeout_s):
-            return False
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return True
+        self.launch()
 
     def cancel(self) -> None:
-        self._cancel.set()
+        self.canceled.set()
         # A batch job has no query that could be stopped; it may also not have begun yet, hence again and again.
-        while self._thread.is_alive():
+        while self.thread.is_alive():
             if self._query is None:
                 self._interrupt()
-            self._thread.join(0.5)
+            self.thread.join(0.5)
 
-    def _run(self) -> None:
-        started = time.monotonic()
-        self._status, final = JobStatus.RUNNING, JobStatus.FAILED
+    def work(self) -> JobStatus:
         try:
-            self._work()
-            final = (
-                JobStatus.CANCELED
-                if self._cancel.is_set() and not self._sources_ended
-                else JobStatus.FINISHED
-            )
-        except BaseException as error:
-            if self._cancel.is_set():
-                final = JobStatus.CANCELED
-                return
-            self._error = translate_failure(error, show_traceback=self._config.show_traceback)
-            self._error.__cause__ = error if self._config.show_traceback else None
-        finally:
-            self.metrics.duration_ms = int((time.monotonic() - started) * 1000)
-            self._progress.stop()
-            try:
-                self._done()
-            finally:
-                self._status = final
-                self._ended.set()
+            self._run_query()
+        except BaseException:
+            if self.canceled.is_set():
+                return JobStatus.CANCELED
+            raise
+        ended = self._sources_ended or not self.canceled.is_set()
+        return JobStatus.FINISHED if ended else JobStatus.CANCELED
 
-    def _work(self) -> None:
+    def explain_failure(self, error: BaseException) -> EmberflowError:
+        failed = translate_failure(error, show_traceback=self.config.show_traceback)
+        failed.__cause__ = error if self.config.show_traceback else None
+        return failed
+
+    def _run_query(self) -> None:
         losses = 0
         while True:
             try:
@@ -115,7 +85,7 @@ class SparkJob:
             except BaseException as error:
                 self._deliver()
                 losses += 1
-                if losses > _WORKER_LOSSES or self._cancel.is_set() or not is_worker_loss(error):
+                if losses > _WORKER_LOSSES or self.canceled.is_set() or not is_worker_loss(error):
                     raise
             finally:
                 self._stop_query()
@@ -127,7 +97,7 @@ class SparkJob:
         if query is None:
             self._sources_ended = True
             return
-        while not self._cancel.wait(self._poll_s):
+        while not self.canceled.wait(self._poll_s):
             active = query.isActive
             self._look(query)
             self._deliver()
