@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable
 
 VERSION = 1
 MAX_RECORDS = 50_000
-"""A packet with more records is cut, so that no row grows without bound."""
+MAX_BYTES = 8 * 1024 * 1024
+"""A packet with more records or bytes is cut, so that no row grows without bound. One record is never cut."""
 _NO_TIMESTAMP = -(2**63) + 1
 
 
@@ -66,6 +67,31 @@ def encode_packet(packet: Packet) -> bytes:
             cause=describe_cause(error),
             way_out="send plain data; open locks, connections and files in open() of the step that uses them",
         ) from error
+
+
+def encode_cut(batch: Batch, make: Callable[[Batch, bool], Packet]) -> Iterator[tuple[Packet, bytes]]:
+    """A batch as packets within the limits, in order. `make(part, is_last)` makes a part's packet."""
+
+    def cut(part: Batch, last: bool) -> Iterator[tuple[Packet, bytes]]:
+        if len(part) <= MAX_RECORDS:
+            packet = make(part, last)
+            data = encode_packet(packet)
+            if len(data) <= MAX_BYTES or len(part) <= 1:
+                yield packet, data
+                return
+        middle = len(part) // 2
+        yield from cut(_slice(part, 0, middle), False)
+        yield from cut(_slice(part, middle, len(part)), last)
+
+    yield from cut(batch, True)
+
+
+def _slice(batch: Batch, start: int, stop: int) -> Batch:
+    columns = (batch.values, batch.timestamps, batch.watermarks, batch.keys)
+    values, timestamps, watermarks, keys = (
+        None if column is None else column[start:stop] for column in columns
+    )
+    return Batch(values or [], timestamps, watermarks, keys)  # type: ignore[arg-type]
 
 
 def decode_packet(data: bytes) -> Packet:

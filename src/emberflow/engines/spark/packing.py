@@ -5,6 +5,7 @@ Used inside Spark's Python workers only.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from emberflow.connectors.sink import Sink
@@ -13,7 +14,7 @@ from emberflow.engines.spark.rows import group_ids, sink_dest
 from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause, shorten
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
-from emberflow.events.packets import MAX_RECORDS, Packet, encode_packet
+from emberflow.events.packets import Packet, encode_cut
 from emberflow.operators.operator import Receiver
 from emberflow.plan.job_graph import Exchange
 from emberflow.plan.specs import SinkSpec
@@ -141,32 +142,18 @@ class ExchangePacker:
         return rows
 
     def _pack_group(self, rows: list[Row], group: int, columns: _Columns, watermark: int | None) -> None:
-        mark = MIN_WATERMARK if watermark is None else watermark
-        total = len(columns.values)
-        start = 0
-        while True:
-            stop = min(total, start + MAX_RECORDS)
-            last = stop == total
-            batch = Batch(
-                columns.values[start:stop],
-                columns.timestamps[start:stop] if columns.timestamps else None,
-                columns.watermarks[start:stop] if columns.watermarks else None,
-                columns.keys[start:stop] if columns.keys else None,
-            )
+        batch = Batch(
+            columns.values, columns.timestamps or None, columns.watermarks or None, columns.keys or None
+        )
+
+        def make(part: Batch, last: bool) -> Packet:
             self.sequence += 1
-            packet = Packet(
-                self._exchange.id,
-                self.channel,
-                self.sequence,
-                batch,
-                watermark if last else None,
-                self._at_end,
-            )
-            data = encode_for(self._target, packet)
-            rows.append((self._ids[group], self._dest, len(batch), mark if last else MIN_WATERMARK, data))
-            start = stop
-            if last:
-                return
+            mark = watermark if last else None
+            return Packet(self._exchange.id, self.channel, self.sequence, part, mark, self._at_end)
+
+        for packet, data in encoded(self._target, batch, make):
+            mark = MIN_WATERMARK if packet.watermark is None else packet.watermark
+            rows.append((self._ids[group], self._dest, len(packet.batch), mark, data))
 
     def new_batch(self, sequence: int) -> None:
         """A new task begins; packets are numbered from `sequence` on."""
@@ -210,10 +197,17 @@ class SinkPacker:
             if timed
             else None
         )
-        self.sequence += 1
-        packet = Packet(self._number, 0, self.sequence, Batch(values, stamps))
-        data = b"" if self._sink.discards else encode_for(self._name, packet)
-        return [(self.kg, self._dest, count, MIN_WATERMARK, data)]
+        if self._sink.discards:
+            return [(self.kg, self._dest, count, MIN_WATERMARK, b"")]
+
+        def make(part: Batch, last: bool) -> Packet:
+            self.sequence += 1
+            return Packet(self._number, 0, self.sequence, part)
+
+        return [
+            (self.kg, self._dest, len(packet.batch), MIN_WATERMARK, data)
+            for packet, data in encoded(self._name, Batch(values, stamps), make)
+        ]
 
     def new_batch(self, sequence: int) -> None:
         self.sequence = sequence
@@ -255,10 +249,12 @@ class SparkExits:
             item.select_channel(channel)
 
 
-def encode_for(target: str, packet: Packet) -> bytes:
-    """The packet's bytes; an error names the step that was to receive the value."""
+def encoded(
+    target: str, batch: Batch, make: Callable[[Batch, bool], Packet]
+) -> Iterator[tuple[Packet, bytes]]:
+    """A batch's packets; an error names the step that was to receive the value."""
     try:
-        return encode_packet(packet)
+        yield from encode_cut(batch, make)
     except NotSerializable as error:
         error.message = error.message.replace("the next step", f"step {target!r}")
         error.committed = "nothing of the current batch was committed"
