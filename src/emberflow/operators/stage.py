@@ -17,7 +17,7 @@ from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import CallService, Operator, Output, Receiver, Step
+from emberflow.operators.operator import CallService, Operator, Output, Receiver
 from emberflow.operators.timestamps import TimestampsOperator
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
@@ -155,7 +155,3 @@ class StageTask:
     @property
     def calls_in_flight(self) -> int:
         return sum(operator.in_flight for operator in self._async)
-
-
-def step_of(node: StreamNode) -> Step:
-    return Step(node.uid, node.name, node.location)

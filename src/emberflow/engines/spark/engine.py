@@ -135,11 +135,7 @@ class SparkEngine:
                 channels[stage.id] = 1
         if config.checkpoint_dir is not None:
             write_atomically(path, json.dumps(stored).encode())
-        return {
-            stage: 1 if _merged(graph, graph.stages[stage]) else count for stage, count in channels.items()
-        } | {
-            stage: count for stage, count in channels.items() if graph.stages[stage].kind is StageKind.SOURCE
-        }
+        return channels
 
     def _translation(self, spec: JobSpec) -> Translation:
         frames = {
@@ -176,10 +172,6 @@ class SparkEngine:
 
 def sinks_of(graph: JobGraph) -> list[Sink]:
     return [node.spec.sink for node in graph.sinks if isinstance(node.spec, SinkSpec)]
-
-
-def _merged(graph: JobGraph, stage: Stage) -> bool:
-    return stage.kind is StageKind.KEYED and _at_end(graph, stage)
 
 
 def _at_end(graph: JobGraph, stage: Stage) -> bool:

@@ -37,7 +37,7 @@ class Translation:
 
         graph = self._spec.graph
         levels = max(stage.level for stage in graph.stages)
-        current = self._sources(levels)
+        current = self._sources()
         current = current.observe(
             OBSERVED_IN,
             F.sum(F.when(F.col("dest") == STATS, F.col("n"))).alias("records"),
@@ -51,7 +51,7 @@ class Translation:
             F.sum(F.when(F.col("dest") < STATS, F.col("n"))).alias("records"),
         )
 
-    def _sources(self, levels: int) -> Any:
+    def _sources(self) -> Any:
         frames = [
             self._frame(stage) if stage.id in self._frames else self._source(stage)
             for stage in self._spec.graph.stages
