@@ -15,6 +15,11 @@ from emberflow.streams import StreamExecutionEnvironment
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # As in a session that the engine makes: history for a user interface is no leak, but looks like one.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "40",
+    "spark.ui.retainedTasks": "400",
+    "spark.sql.ui.retainedExecutions": "20",
     "spark.driver.memory": "2g",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

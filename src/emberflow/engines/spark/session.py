@@ -42,6 +42,11 @@ def own_session(master: str | None) -> Any:
         "spark.log.level": "WARN",
         "spark.sql.warehouse.dir": os.path.join(work, "warehouse"),
         "spark.speculation": "false",
+        # Spark keeps what its user interface would show of a thousand past jobs; micro-batches are jobs.
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "40",
+        "spark.ui.retainedTasks": "400",
+        "spark.sql.ui.retainedExecutions": "20",
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
