@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from emberflow.errors import EmberflowError, SinkFailed, describe_cause
 from emberflow.events.batch import Batch
 
 
@@ -56,6 +57,18 @@ class Sink:
 
     def deliver(self, batch: Batch, subtask: int) -> None:
         """`to_client` sinks: committed records, in the process that started the job."""
+
+
+def sink_failed(name: str, what: str, error: Exception) -> EmberflowError:
+    """The error a user sees when a sink could not `open`, `write`, `prepare` or `commit`."""
+    if isinstance(error, EmberflowError):
+        return error
+    return SinkFailed(
+        f"sink {name!r} could not {what}",
+        cause=describe_cause(error),
+        way_out="mend the sink's target and run the program again",
+        committed="what was written since the last commit is not committed",
+    )
 
 
 class DiscardingSink(Sink):

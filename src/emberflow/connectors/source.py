@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from emberflow.errors import EmberflowError, SourceFailed, describe_cause
+
 Position = Any
 """Anything JSON can carry: a number, a string, a list or a dictionary."""
 
@@ -70,3 +72,19 @@ class Source:
         One that goes on at `position` after a restart counts from `now - due_ms`, so that time spent down is
         neither waited for again nor caught up in one burst."""
         return 0
+
+
+def read_safely(source: Source, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    """`source.read`; what goes wrong in it becomes an error that names the source and the position."""
+    try:
+        for chunk in source.read(channel, position, limit):
+            yield chunk
+            position = chunk.position
+    except EmberflowError:
+        raise
+    except Exception as error:
+        raise SourceFailed(
+            f"the source {source.describe()} failed behind position {position!r}",
+            cause=describe_cause(error),
+            way_out="mend the source and run the program again; it starts at the last commit",
+        ) from error

@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from emberflow.connectors.sink import SinkWriter, WriterContext
-from emberflow.errors import EmberflowError, SinkFailed, describe_cause
+from emberflow.connectors.sink import SinkWriter, WriterContext, sink_failed
 from emberflow.events.batch import Batch
 from emberflow.plan.job import JobMetrics
 from emberflow.plan.specs import SinkSpec
@@ -47,10 +46,8 @@ class SinkExit:
                 )
                 self._writer = self._sink.writer(context)
             self._writer.write(batch)
-        except EmberflowError:
-            raise
         except Exception as error:
-            raise self._failed("write", error) from error
+            raise sink_failed(self._node.name, "write", error) from error
 
     def on_watermark(self, watermark: int) -> None:
         """Sinks do not look at event time."""
@@ -61,7 +58,7 @@ class SinkExit:
         try:
             return None if writer is None else writer.prepare()
         except Exception as error:
-            raise self._failed("prepare", error) from error
+            raise sink_failed(self._node.name, "prepare", error) from error
 
     def deliver_held(self) -> None:
         held, self._held = self._held, []
@@ -81,14 +78,4 @@ class SinkExit:
         try:
             self._sink.commit(self._job_id, self._node.uid, epoch, prepared)
         except Exception as error:
-            raise self._failed("commit", error) from error
-
-    def _failed(self, what: str, error: Exception) -> EmberflowError:
-        if isinstance(error, EmberflowError):
-            return error
-        return SinkFailed(
-            f"sink {self._node.name!r} could not {what}",
-            cause=describe_cause(error),
-            way_out="mend the sink's target and run the program again",
-            committed="what was written since the last checkpoint is not committed",
-        )
+            raise sink_failed(self._node.name, "commit", error) from error

@@ -6,12 +6,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from emberflow.connectors.source import Source
+from emberflow.connectors.source import Source, read_safely
 from emberflow.engines.calls import LoopCalls
 from emberflow.engines.local.exits import ExchangeExit
 from emberflow.engines.local.queues import Inbox
 from emberflow.engines.local.sinks import SinkExit
-from emberflow.errors import EmberflowError, SourceFailed, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import Batch
 from emberflow.operators.scope import Scope
@@ -96,20 +95,11 @@ class SourceTask(Task):
         if limit == 0:
             return False
         moved = False
-        chunks = self._source.read(self._channel, self.position, limit)
+        chunks = read_safely(self._source, self._channel, self.position, limit)
         while True:
             await self._gate.wait()
             self.busy = True
-            try:
-                chunk = next(chunks, None)
-            except EmberflowError:
-                raise
-            except Exception as error:
-                raise SourceFailed(
-                    f"the source {self._source.describe()} failed behind position {self.position!r}",
-                    cause=describe_cause(error),
-                    way_out="mend the source and run the program again; it starts at the last checkpoint",
-                ) from error
+            chunk = next(chunks, None)
             if chunk is None:
                 self.busy = False
                 return moved

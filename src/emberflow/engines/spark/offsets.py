@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from emberflow.connectors.source import Chunk, Source
+from emberflow.connectors.source import Chunk, Source, read_safely
 from emberflow.engines.spark.job_spec import load_spec
-from emberflow.errors import EmberflowError, SourceFailed, describe_cause
+from emberflow.errors import SourceFailed
 from emberflow.plan.job_graph import source_of
 
 
@@ -127,16 +127,3 @@ def read_between(source: Source, channel: int, start: Any, stop: Any, limit: int
         f"the source {source.describe()} ended at position {position!r} instead of {stop!r}",
         way_out="a source must return the same records when it is read again from the same position",
     )
-
-
-def read_safely(source: Source, channel: int, position: Any, limit: int) -> Iterator[Chunk]:
-    try:
-        yield from source.read(channel, position, limit)
-    except (EmberflowError, GeneratorExit):
-        raise
-    except Exception as error:
-        raise SourceFailed(
-            f"the source {source.describe()} failed behind position {position!r}",
-            cause=describe_cause(error),
-            way_out="mend the source and run the program again; it starts at the last committed batch",
-        ) from error

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
+from emberflow.connectors.sink import Sink, SinkWriter, WriterContext, sink_failed
 from emberflow.engines.manifest import write_atomically
 from emberflow.engines.spark.arrow_rows import rows_of
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.rows import sink_number
-from emberflow.errors import EmberflowError, SinkFailed, describe_cause
 from emberflow.events.codecs import decode, encode
 from emberflow.events.packets import decode_packet
 from emberflow.plan.specs import SinkSpec
@@ -87,15 +86,8 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
 def _guard(node: StreamNode, what: str, call: Any, *args: Any) -> Any:
     try:
         return call(*args)
-    except EmberflowError:
-        raise
     except Exception as error:
-        raise SinkFailed(
-            f"sink {node.name!r} could not {what}",
-            cause=describe_cause(error),
-            way_out="mend the sink's target and run the program again",
-            committed="the batch is not committed",
-        ) from error
+        raise sink_failed(node.name, what, error) from error
 
 
 def sink_of(spec: JobSpec, number: int) -> tuple[StreamNode, Sink]:

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from emberflow.connectors.source import Chunk, Source
+from emberflow.connectors.source import Chunk, Source, read_safely
 from emberflow.engines.spark.arrow_rows import record_batches
 from emberflow.engines.spark.job_spec import JobSpec
-from emberflow.engines.spark.offsets import Share, read_between, read_safely
+from emberflow.engines.spark.offsets import Share, read_between
 from emberflow.engines.spark.packing import Row
 from emberflow.engines.spark.rows import STATS
 from emberflow.engines.spark.worker import WorkerStage, close_stage, open_stage
