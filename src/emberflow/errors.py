@@ -5,7 +5,8 @@ EmberflowError
 │   ├── NotSupported        this engine or mode cannot do it; the message has the way out
 │   ├── NotKeyed            a step needs key_by() before it
 │   ├── DuplicateUid        two steps share one uid
-│   └── InvalidArgument     a value that no step accepts
+│   ├── InvalidArgument     a value that no step accepts
+│   └── InvalidAgent        an agent whose actions, triggers or resources do not fit together
 ├── JobError                a running job failed                                        EF2xxx
 │   ├── StepFailed          a user function raised
 │   ├── KeySelectorFailed   the function given to key_by() raised
@@ -13,6 +14,10 @@ EmberflowError
 │   ├── UnknownState        a state name that was not registered in open()
 │   ├── SourceFailed        a source broke off, e.g. in the middle of a record
 │   ├── SinkFailed          a sink could not write or commit
+│   ├── ActionFailed        an agent's action raised, or sent something that cannot be sent
+│   ├── StepLimitReached    an agent's actions triggered each other without end
+│   ├── MemoryTooLarge      an agent's memory grew beyond its limit
+│   ├── ResourceFailed      an agent's resource is unknown or could not be made
 │   ├── WorkerLost          a worker process died more often than the job may retry
 │   └── EngineFailed        the engine below failed for a reason of its own
 ├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
@@ -101,6 +106,10 @@ class InvalidArgument(ProgramError):
     code = "EF1004"
 
 
+class InvalidAgent(ProgramError):
+    code = "EF1005"
+
+
 class JobError(EmberflowError):
     code = "EF2000"
 
@@ -135,6 +144,22 @@ class WorkerLost(JobError):
 
 class EngineFailed(JobError):
     code = "EF2108"
+
+
+class ActionFailed(JobError):
+    code = "EF2201"
+
+
+class StepLimitReached(JobError):
+    code = "EF2202"
+
+
+class MemoryTooLarge(JobError):
+    code = "EF2203"
+
+
+class ResourceFailed(JobError):
+    code = "EF2204"
 
 
 class CheckpointError(EmberflowError):

@@ -1,0 +1,67 @@
+"""`Agent`: actions and resources, by decorators in a subclass or by `add_action` and `add_resource`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from emberflow.errors import InvalidAgent
+from emberflow.plan.resources import ResourceDescriptor, ResourceType
+
+
+class Agent:
+    """Subclass it, or fill an instance. What is added to an instance comes after what its class declares."""
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name or type(self).__name__
+
+    def add_action(
+        self, name: str, trigger_conditions: Sequence[Any], func: Callable[..., Any], **config: Any
+    ) -> Self:
+        """`config` is what the action reads as `ctx.action_config`."""
+        if name in self.actions:
+            raise InvalidAgent(f"agent {self._shown}, action {name!r} is defined twice")
+        conditions: tuple[Any, ...] = (
+            tuple(trigger_conditions)
+            if isinstance(trigger_conditions, (list, tuple))
+            else (trigger_conditions,)
+        )
+        self.actions[name] = (conditions, func, config)
+        return self
+
+    def add_resource(
+        self, name: str, resource_type: ResourceType, instance: ResourceDescriptor | Any
+    ) -> Self:
+        """A descriptor is made into a resource on the worker; anything else travels there as it is."""
+        add_resource(self.resources, name, resource_type, instance, f"agent {self._shown}")
+        return self
+
+    @property
+    def actions(self) -> dict[str, tuple[tuple[Any, ...], Callable[..., Any], dict[str, Any]]]:
+        """What `add_action` added."""
+        # Made on first use: a subclass may have an __init__ that does not call this class's.
+        return self.__dict__.setdefault("_actions", {})
+
+    @property
+    def resources(self) -> dict[ResourceType, dict[str, Any]]:
+        """What `add_resource` added."""
+        return self.__dict__.setdefault("_resources", {})
+
+    @property
+    def _shown(self) -> str:
+        return repr(self.__dict__.get("name") or type(self).__name__)
+
+
+def add_resource(
+    resources: dict[ResourceType, dict[str, Any]], name: str, kind: ResourceType, instance: Any, owner: str
+) -> None:
+    """Shared by agents and environments."""
+    if not isinstance(kind, ResourceType):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidAgent(
+            f"{owner}: {kind!r} is not a resource type",
+            way_out=f"one of {', '.join(f'ResourceType.{item.name}' for item in ResourceType)}",
+        )
+    named = resources.setdefault(kind, {})
+    if name in named:
+        raise InvalidAgent(f"{owner} defines the {kind.value} {name!r} twice")
+    named[name] = instance

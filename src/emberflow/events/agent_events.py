@@ -1,0 +1,177 @@
+"""What flows inside an agent: `Event`, the built-in `InputEvent` and `OutputEvent`, and users' own event classes.
+
+An event class with annotated fields is a dataclass of its fields:
+
+    class Scored(Event):
+        score: int
+        reason: str = ""
+
+Ids are given by the operator when an event is sent: (key, input, ordinal) decides them, so a run that is repeated
+gives the same ids, and two events with equal contents never share one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from emberflow.errors import InvalidArgument, describe_cause
+
+E = TypeVar("E", bound="Event")
+
+
+def _is_class_variable(hint: Any) -> bool:
+    return "ClassVar" in (hint if isinstance(hint, str) else str(hint))
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
+class Event:
+    """`type` decides which actions it triggers; `attributes` is what it carries."""
+
+    EVENT_TYPE: ClassVar[str] = ""
+    # Not annotated as fields: they belong to the occurrence, not to what an event class declares.
+    id = ""
+    type = ""
+    upstream_event_id = ""
+    upstream_action_name = ""
+
+    def __init__(self, type: str, attributes: dict[str, Any] | None = None, id: str = "") -> None:
+        if not type:
+            raise InvalidArgument(
+                "an event needs a type", way_out="Event(type='order_placed', attributes={...})"
+            )
+        self.type = type
+        self.attributes = {} if attributes is None else attributes
+        if id:
+            self.id = id
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "EVENT_TYPE" not in cls.__dict__:
+            cls.EVENT_TYPE = cls.__name__
+        cls.type = cls.EVENT_TYPE
+        declares = any(not _is_class_variable(hint) for hint in inspect.get_annotations(cls).values())
+        if "__init__" not in cls.__dict__ and (declares or cls.__init__ is Event.__init__):
+            dataclasses.dataclass(eq=False, repr=False)(cls)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached by event classes made of fields: their attributes are their fields.
+        if name == "attributes" and dataclasses.is_dataclass(self):
+            return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        raise AttributeError(f"{type(self).__name__!r} event has no attribute {name!r}", name=name, obj=self)
+
+    def get_type(self) -> str:
+        return self.type
+
+    def get_attr(self, name: str) -> Any:
+        """An attribute by name; None if there is none."""
+        return self.attributes.get(name)
+
+    def set_attr(self, name: str, value: Any) -> None:
+        if dataclasses.is_dataclass(self):
+            setattr(self, name, value)
+        else:
+            self.attributes[name] = value
+
+    @classmethod
+    def from_event(cls: type[E], event: Event) -> E:
+        """The same occurrence as an event of this class; raises if an attribute is missing."""
+        if cls is Event or isinstance(event, cls):
+            return event  # type: ignore[return-value]
+        made: Any = cls.__new__(cls)
+        if dataclasses.is_dataclass(cls):
+            made = cls(**{item.name: event.attributes[item.name] for item in _given(cls, event)})
+        else:
+            made.type = event.type
+            made.attributes = event.attributes
+        return made.reconstruct_from(event)
+
+    def reconstruct_from(self: E, source: Event) -> E:
+        """Takes over the identity of the event that this one is a typed form of."""
+        self.id = source.id
+        self.upstream_event_id = source.upstream_event_id
+        self.upstream_action_name = source.upstream_action_name
+        return self
+
+    @classmethod
+    def from_json(cls, json_str: str) -> Event:
+        try:
+            data = json.loads(json_str)
+        except ValueError as error:
+            raise InvalidArgument("this is not an event in JSON", cause=describe_cause(error)) from error
+        if not isinstance(data, dict) or not data.get("type"):  # pyright: ignore[reportUnknownMemberType]
+            raise InvalidArgument("an event in JSON needs a 'type' that is not empty")
+        event = Event(type=data["type"], attributes=data.get("attributes") or {})  # pyright: ignore[reportUnknownArgumentType]
+        event.id = str(data.get("id") or "")  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        return event
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in kind and contents; ids do not count."""
+        if not isinstance(other, Event):
+            return NotImplemented
+        return self.type == other.type and self.attributes == other.attributes
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.attributes.items())
+        kind = type(self).__name__
+        return f"Event({self.type!r}, {shown})" if kind == "Event" else f"{kind}({shown})"
+
+
+class InputEvent(Event):
+    """A record that arrived at the agent."""
+
+    EVENT_TYPE: ClassVar[str] = "_input_event"
+
+    def __init__(self, input: Any) -> None:
+        self.attributes = {"input": input}
+
+    @property
+    def input(self) -> Any:
+        return self.attributes["input"]
+
+
+class OutputEvent(Event):
+    """Sends its output downstream, with the input's timestamp."""
+
+    EVENT_TYPE: ClassVar[str] = "_output_event"
+
+    def __init__(self, output: Any) -> None:
+        self.attributes = {"output": output}
+
+    @property
+    def output(self) -> Any:
+        return self.attributes["output"]
+
+
+class EventType:
+    """The built-in types by name, for `@action(EventType.InputEvent)` and for expressions."""
+
+    InputEvent = InputEvent.EVENT_TYPE
+    OutputEvent = OutputEvent.EVENT_TYPE
+
+
+def fields_of(kind: type[Event]) -> list[str] | None:
+    """The attributes an event class declares; None if it may carry anything."""
+    if kind in (InputEvent, OutputEvent):
+        return ["input"] if kind is InputEvent else ["output"]
+    if dataclasses.is_dataclass(kind):
+        return [item.name for item in dataclasses.fields(kind)]
+    return None
+
+
+def _given(kind: Any, event: Event) -> list[dataclasses.Field[Any]]:
+    given: list[dataclasses.Field[Any]] = []
+    for item in dataclasses.fields(kind):
+        if item.name in event.attributes:
+            given.append(item)
+        elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+            raise InvalidArgument(
+                f"an event of type {event.type!r} has no attribute {item.name!r}, which {kind.__name__} needs",
+                cause=f"its attributes: {', '.join(map(repr, event.attributes)) or 'none'}",
+                way_out=f"send a {kind.__name__}, or an Event with all of its attributes",
+            )
+    return given

@@ -1,0 +1,147 @@
+"""Settings of agents: options with a name, a type and a default, as in Flink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from emberflow.errors import InvalidArgument, describe_cause
+
+
+class ConfigOption:
+    """One setting. `check` says what is wrong with a value, or nothing."""
+
+    __slots__ = ("_check", "_default", "_key", "_type")
+
+    def __init__(
+        self,
+        key: str,
+        config_type: type[Any],
+        default: Any = None,
+        check: Callable[[Any], str | None] | None = None,
+    ) -> None:
+        self._key = key
+        self._type = config_type
+        self._default = default
+        self._check = check
+
+    def get_key(self) -> str:
+        return self._key
+
+    def get_type(self) -> type[Any]:
+        return self._type
+
+    def get_default_value(self) -> Any:
+        return self._default
+
+    def convert(self, value: Any) -> Any:
+        """The value in the option's type; raises if it does not fit."""
+        wanted = self._type
+        made = value
+        try:
+            if issubclass(wanted, Enum) and not isinstance(value, wanted):
+                made = _enum(wanted, value)
+            elif wanted is bool and isinstance(value, str):
+                made = {"true": True, "false": False}[value.lower()]
+            elif wanted in (int, float, str) and not isinstance(value, bool):
+                made = wanted(value)
+            if not isinstance(made, wanted):
+                raise TypeError(f"{wanted.__name__} wanted")
+        except (ValueError, TypeError, KeyError) as error:
+            allowed = (
+                f"one of {[item.value for item in wanted]}" if issubclass(wanted, Enum) else wanted.__name__
+            )
+            raise InvalidArgument(
+                f"the option {self._key!r} cannot be {value!r}", cause=f"it must be {allowed}"
+            ) from error
+        problem = self._check(made) if self._check else None
+        if problem:
+            raise InvalidArgument(f"the option {self._key!r} cannot be {value!r}", cause=problem)
+        return made
+
+    def __repr__(self) -> str:
+        return f"ConfigOption({self._key!r}, default={self._default!r})"
+
+
+def _enum(wanted: type[Enum], value: Any) -> Enum:
+    for item in wanted:
+        if str(value).lower() in (item.name.lower(), str(item.value).lower()):
+            return item
+    raise ValueError(value)
+
+
+class Configuration:
+    """Values by option or by key. Values are plain data, so that a plan can hold them."""
+
+    def __init__(self, values: dict[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = dict(values or {})
+
+    def set(self, option: ConfigOption, value: Any) -> Configuration:
+        if not isinstance(option, ConfigOption):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(
+                f"{option!r} is not an option", way_out="use AgentExecutionOptions…, or set_str(key, value)"
+            )
+        self._values[option.get_key()] = option.convert(value)
+        return self
+
+    def get(self, option: ConfigOption) -> Any:
+        key = option.get_key()
+        return option.convert(self._values[key]) if key in self._values else option.get_default_value()
+
+    def set_str(self, key: str, value: str) -> None:
+        self._values[key] = str(value)
+
+    def set_int(self, key: str, value: int) -> None:
+        self._values[key] = int(value)
+
+    def set_float(self, key: str, value: float) -> None:
+        self._values[key] = float(value)
+
+    def set_bool(self, key: str, value: bool) -> None:
+        self._values[key] = bool(value)
+
+    def get_str(self, key: str, default: str | None = None) -> str | None:
+        return self._typed(key, str, default)
+
+    def get_int(self, key: str, default: int | None = None) -> int | None:
+        return self._typed(key, int, default)
+
+    def get_float(self, key: str, default: float | None = None) -> float | None:
+        return self._typed(key, float, default)
+
+    def get_bool(self, key: str, default: bool | None = None) -> bool | None:
+        return self._typed(key, bool, default)
+
+    def load(self, path: str | Path) -> Configuration:
+        """Settings from a JSON file of keys and values."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            if not isinstance(found, dict):
+                raise ValueError("an object of keys and values is wanted")
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(
+                f"the settings file {path} cannot be read", cause=describe_cause(error)
+            ) from error
+        self._values.update(found)  # pyright: ignore[reportUnknownArgumentType]
+        return self
+
+    def merged(self, other: Configuration) -> Configuration:
+        """A new configuration; `other` wins."""
+        return Configuration({**self._values, **other._values})
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    def _typed(self, key: str, kind: type[Any], default: Any) -> Any:
+        return ConfigOption(key, kind).convert(self._values[key]) if key in self._values else default
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._values == other._values
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Configuration({self._values!r})"

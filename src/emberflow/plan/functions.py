@@ -1,0 +1,59 @@
+"""Functions in a plan that is written as JSON: by name where they can be imported, else by value."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from emberflow.errors import InvalidAgent, describe_cause
+
+
+def name_of(function: Any) -> str:
+    """`module.qualified_name`, for people."""
+    named = getattr(function, "__func__", function)
+    owner = named if hasattr(named, "__qualname__") else type(named)
+    return f"{owner.__module__}.{owner.__qualname__}"
+
+
+def to_json(function: Callable[..., Any]) -> dict[str, str]:
+    module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    if module and module != "__main__" and "<" not in qualname and _find(module, qualname) is function:
+        return {"module": module, "qualname": qualname}
+    data = base64.b64encode(cloudpickle.dumps(function)).decode()
+    return {"name": name_of(function), "cloudpickle": data}
+
+
+def from_json(data: dict[str, str]) -> Callable[..., Any]:
+    """Raises InvalidAgent if the function is not there any more. Loads pickles: read plans that you trust."""
+    if "cloudpickle" in data:
+        try:
+            return pickle.loads(base64.b64decode(data["cloudpickle"]))
+        except Exception as error:
+            raise InvalidAgent(
+                f"the function {data.get('name')!r} inside the plan cannot be read",
+                cause=describe_cause(error),
+            ) from error
+    found = _find(data["module"], data["qualname"])
+    if found is None:
+        raise InvalidAgent(
+            f"the plan names the function {data['module']}.{data['qualname']}, which is not there",
+            way_out="make the plan again from the agent, or install the version of the code it was made with",
+        )
+    return found
+
+
+def _find(module: str, qualname: str) -> Any:
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualname.split("."):
+            found = found.__dict__[part] if isinstance(found, type) else getattr(found, part)
+            if isinstance(found, staticmethod):
+                found = found.__func__
+    except (ImportError, AttributeError, KeyError):
+        return None
+    return found

@@ -1,0 +1,44 @@
+"""Any value inside a plan that is written as JSON: plain data as it is, everything else by value, marked as such."""
+
+from __future__ import annotations
+
+import base64
+from enum import Enum
+from typing import Any
+
+from emberflow.events.codecs import decode, encode
+from emberflow.plan.resources import Secret
+
+_MARK = "$emberflow"
+
+
+def to_json_value(value: Any) -> Any:
+    kind: Any = type(value)
+    if value is None or kind in (str, int, float, bool):
+        return value
+    if kind is list:
+        return [to_json_value(item) for item in value]
+    if kind is dict and all(type(name) is str and name != _MARK for name in value):
+        return {name: to_json_value(item) for name, item in value.items()}
+    if isinstance(value, Secret):
+        # Where it is found, never what it is.
+        return {_MARK: "secret", "name": value.name, "file": value.file}
+    shown = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(value, Enum):
+        shown = f"{shown}.{value.name}"
+    return {_MARK: "value", "of": shown, "data": base64.b64encode(encode(value)).decode()}
+
+
+def from_json_value(value: Any) -> Any:
+    """The value behind `to_json_value`. Loads pickles: read plans that you trust."""
+    if isinstance(value, list):
+        return [from_json_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+    mark = found.get(_MARK)
+    if mark == "secret":
+        return Secret(found["name"], found["file"])
+    if mark == "value":
+        return decode(base64.b64decode(found["data"]))
+    return {name: from_json_value(item) for name, item in found.items()}
