@@ -25,7 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "operators": {"plan", "event_time", "state", "observability"} | BASE,
     # The contexts that user functions are handed are the operators' own.
     "streams": {"operators", "plan", "connectors", "event_time", "state"} | BASE,
-    "agents": {"streams", "plan", "state"} | BASE,
+    # As for streams: the context that actions are handed is the operator's own.
+    "agents": {"streams", "operators", "plan", "connectors", "state", "observability"} | BASE,
     "engines": BELOW_ENGINES,
     "integrations": {"agents"} | BASE,
     "compat": PUBLIC - {"testing"},

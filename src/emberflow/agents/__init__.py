@@ -1,6 +1,7 @@
 """Event-driven agents: everything a program imports."""
 
 from emberflow.agents.agent import Agent
+from emberflow.agents.builder import AgentBuilder
 from emberflow.agents.decorators import (
     action,
     chat_model_connection,
@@ -13,7 +14,9 @@ from emberflow.agents.decorators import (
     tool,
     vector_store,
 )
+from emberflow.agents.environment import AgentsExecutionEnvironment
 from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent
+from emberflow.operators.runner_context import RunnerContext
 from emberflow.plan.agent_config import ConfigOption, Configuration
 from emberflow.plan.agent_options import (
     AgentConfigOptions,
@@ -25,12 +28,15 @@ from emberflow.plan.agent_options import (
 )
 from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.resources import Resource, ResourceDescriptor, ResourceType, Secret, SerializableResource
+from emberflow.state.memory_object import MemoryObject, MemoryRef
 
 __all__ = [
     "Agent",
+    "AgentBuilder",
     "AgentConfigOptions",
     "AgentExecutionOptions",
     "AgentPlan",
+    "AgentsExecutionEnvironment",
     "ConditionEvaluationFailureStrategy",
     "ConfigOption",
     "Configuration",
@@ -39,10 +45,13 @@ __all__ = [
     "EventLogLevel",
     "EventType",
     "InputEvent",
+    "MemoryObject",
+    "MemoryRef",
     "OutputEvent",
     "Resource",
     "ResourceDescriptor",
     "ResourceType",
+    "RunnerContext",
     "Secret",
     "SerializableResource",
     "ShortTermMemoryTtlUpdate",

@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 Call = Callable[[], Any]
@@ -27,12 +28,35 @@ class _Limits:
                 return await call(), None
             except Exception as error:
                 return None, error
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                # Something that the call awaited was cancelled, not the call itself: a failure like any other.
+                return None, error
 
 
-class LoopCalls:
+class Threads:
+    """A pool for blocking functions, made when the first one comes."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    async def in_thread(self, function: Call, threads: int) -> Any:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="emberflow-blocking")
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def shutdown(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class LoopCalls(Threads):
     """Calls on the running event loop of the caller's own thread (local engine)."""
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        super().__init__()
         self._limits = _Limits()
         self._failed = failed
         self._running: set[asyncio.Task[None]] = set()
@@ -65,12 +89,14 @@ class LoopCalls:
         for task in list(self._running):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+        self.shutdown()
 
 
-class ThreadCalls:
+class ThreadCalls(Threads):
     """Calls on an event loop in a thread of its own; their ends wait in a mailbox until the caller takes them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._limits = _Limits()
         self._mailbox: queue.SimpleQueue[tuple[Done, Any, BaseException | None]] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()

@@ -79,8 +79,7 @@ class AsyncWaitOperator(Operator):
         self.in_flight = 0
 
     @property
-    def full(self) -> bool:
-        """Whether more records would only wait for calls to end."""
+    def full(self) -> bool:  # type: ignore[override]
         return self.in_flight >= self._capacity
 
     def connect(self, calls: CallService) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.event_time.windows import TimeWindow
+from emberflow.operators.agent import AgentOperator
 from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.keyed_process import KeyedProcessOperator
@@ -26,6 +27,7 @@ from emberflow.operators.window import (
 )
 from emberflow.operators.window_context import WindowContext
 from emberflow.plan.specs import (
+    AgentSpec,
     AsyncSpec,
     FilterSpec,
     FlatMapSpec,
@@ -110,4 +112,5 @@ _MAKERS: dict[type[Spec], _Make] = {
     ReduceSpec: lambda step, spec, _: ReduceOperator(step, spec.combine),
     WindowSpec: _window,
     AsyncSpec: _async,
+    AgentSpec: lambda step, spec, _: AgentOperator(step, spec),
 }

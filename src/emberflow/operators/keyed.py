@@ -24,6 +24,8 @@ class KeyedOperator(Operator):
         self.scope: Scope = None  # type: ignore[assignment]
         self.input_of: dict[int, int] = {}
         """exchange -> input of the step (0, or 1 for the second stream of a connect)"""
+        self.on_ended: Callable[[], None] = lambda: None
+        """Called when the scope's input has come to its end."""
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._watermarks: list[int] = []
@@ -83,11 +85,24 @@ class KeyedOperator(Operator):
             self.advance(watermark)
         self.flush()
         self.output.watermark(watermark)
+        if watermark == MAX_WATERMARK:
+            self.on_ended()
 
     def fire_processing_timers(self) -> None:
         """Fires what is due by the scope's clock."""
         self._fire_processing(self.scope.clock.now_ms())
         self.flush()
+
+    @property
+    def busy(self) -> bool:
+        """Whether the entered scope has calls in flight; it cannot be stored for good before they end."""
+        return False
+
+    def before_save(self) -> None:
+        """The scope is about to be stored while calls may be in flight: what they need goes into its entries."""
+
+    def after_save(self) -> None:
+        """The scope was stored; work goes on as before."""
 
     # for the kinds of keyed steps
 

@@ -54,6 +54,10 @@ class CallService(Protocol):
         done: Callable[[Any, BaseException | None], None],
     ) -> None: ...
 
+    async def in_thread(self, function: Callable[[], Any], threads: int) -> Any:
+        """Runs a blocking function beside the event loop, in one of at most `threads` threads."""
+        ...
+
 
 @dataclass(slots=True)
 class Output:
@@ -126,12 +130,20 @@ def close_function(function: Any) -> None:
 class Operator:
     """A step that works record by record and keeps nothing between records."""
 
+    in_flight = 0
+    """Calls that have been started and not ended."""
+    full = False
+    """Whether more records would only wait for calls to end."""
+
     def __init__(self, step: Step) -> None:
         self.step = step
         self.output = Output()
 
     def open(self, context: Any) -> None:
         """Called once before the first record, with the step's runtime context."""
+
+    def connect(self, calls: CallService) -> None:
+        """Hands over the call service, before `open`."""
 
     def on_batch(self, batch: Batch) -> None:
         raise NotImplementedError(type(self).__name__)

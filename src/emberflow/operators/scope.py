@@ -52,6 +52,7 @@ class Scope:
         "processing_timers",
         "removed",
         "watermark",
+        "work",
     )
 
     def __init__(
@@ -76,6 +77,8 @@ class Scope:
         self.processing_timers = TimerQueue(saved.processing_timers)
         self.ended = saved.ended
         self.removed: set[Any] = set()
+        self.work: Any = None
+        """What an operator has in flight here; never stored as it is."""
 
     def entry(self, key: Any) -> Entry:
         """The key's entry: from memory, from the store, or a new empty one."""

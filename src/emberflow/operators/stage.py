@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from emberflow.errors import KeySelectorFailed, describe_cause, shorten
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK, Batch
-from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator
@@ -96,7 +95,7 @@ class StageTask:
                 receivers[node_id] = exits.sink(node)
             elif node_id != stage.head or stage.kind is StageKind.KEYED:
                 operator = make_operator(node, clock)
-                if isinstance(operator, AsyncWaitOperator) and calls is not None:
+                if calls is not None:
                     operator.connect(calls)
                 self.operators[node_id] = receivers[node_id] = operator
         for link in stage.links:
@@ -109,7 +108,6 @@ class StageTask:
         self.head = head if isinstance(head, KeyedOperator) else None
         if self.head is not None:
             self.head.input_of = {item.id: item.input_index for item in graph.inputs_of(stage_id)}
-        self._async = [item for item in self.operators.values() if isinstance(item, AsyncWaitOperator)]
         self._clocks = [item for item in self.operators.values() if isinstance(item, TimestampsOperator)]
 
     def _output(self, node_id: int, side_tag: str | None) -> list[Receiver]:
@@ -150,8 +148,13 @@ class StageTask:
     @property
     def full(self) -> bool:
         """A step has as many calls in flight as it may; whoever feeds the stage should wait."""
-        return any(operator.full for operator in self._async)
+        return any(operator.full for operator in self.operators.values())
 
     @property
     def calls_in_flight(self) -> int:
-        return sum(operator.in_flight for operator in self._async)
+        return sum(operator.in_flight for operator in self.operators.values())
+
+    @property
+    def calls_to_drain(self) -> int:
+        """Calls that must end before state can be stored. A keyed head stores its own runs in flight."""
+        return self.calls_in_flight - (0 if self.head is None else self.head.in_flight)

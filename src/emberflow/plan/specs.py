@@ -13,6 +13,7 @@ from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Source
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.event_time.windows import WindowAssigner
+from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.retry import NO_RETRY, RetryPolicy
 
 
@@ -131,6 +132,24 @@ class WindowSpec(Spec):
         named = {"reduce": self.reduce, "aggregate": self.aggregate, "process": self.process}
         functions = {name: function_name(value) for name, value in named.items() if value is not None}
         return {"assigner": repr(self.assigner), **functions}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSpec(Spec):
+    """`plan_id` names this use of the agent: its resources are made once for it in each process."""
+
+    kind: str = "agent"
+    plan: AgentPlan
+    plan_id: str
+    pairs: bool = False
+    """Inputs are (key, input) pairs, and outputs leave as `{key: output}`."""
+
+    @property
+    def keyed(self) -> bool:
+        return True
+
+    def describe(self) -> dict[str, Any]:
+        return {"agent": self.plan.name, "actions": list(self.plan.actions)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,10 @@ class KeyedStream(DataStream):
             for node, tag in self._outlets
         )
 
+    def add_step(self, spec: Spec, name: str) -> DataStream:
+        """Any keyed step; for layers above this one."""
+        return self._keyed(spec, name)
+
     def _aggregate(self, aggregation: Aggregation) -> DataStream:
         return self._keyed(
             ReduceSpec(kind=aggregation.kind, function=aggregation, combine=aggregation), aggregation.kind

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from emberflow.engines.calls import LoopCalls
@@ -43,6 +44,22 @@ class JobTasks:
     def at_rest(self) -> bool:
         inboxes = (len(task.inbox) for tasks in self.keyed.values() for task in tasks)
         return not any(inboxes) and not any(task.busy for task in self.all)
+
+    @property
+    def calls_to_drain(self) -> int:
+        return sum(task.stage.calls_to_drain for task in self.all)
+
+    @contextlib.contextmanager
+    def saving(self) -> Iterator[None]:
+        """Keyed state may be stored inside this block, runs in flight included."""
+        keyed = [task for tasks in self.keyed.values() for task in tasks]
+        for task in keyed:
+            task.before_save()
+        try:
+            yield
+        finally:
+            for task in keyed:
+                task.after_save()
 
     def failed(self) -> list[BaseException]:
         return [task.failure for task in self.all if task.failure is not None]

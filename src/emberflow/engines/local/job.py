@@ -78,9 +78,9 @@ class LocalJob(JobThread):
         if subscribe is not None:
             subscribe(lambda: self._loop and self._loop.call_soon_threadsafe(tasks.wake))
         try:
-            canceled = await self._work(tasks, calls, failure)
+            canceled = await self._work(tasks, failure)
             if not canceled:
-                await self._rest(tasks, calls, failure)
+                await self._rest(tasks, failure)
                 self._checkpoint(tasks)
             tasks.close()
             return canceled
@@ -94,7 +94,7 @@ class LocalJob(JobThread):
     def _checkpoints(self) -> bool:
         return self.config.checkpoint_dir is not None or self.config.checkpoint_interval_ms is not None
 
-    async def _work(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> bool:
+    async def _work(self, tasks: JobTasks, failure: asyncio.Future[None]) -> bool:
         """Runs everything to its end, or until the job is canceled."""
         assert self._stop is not None
         running = [asyncio.ensure_future(task.run()) for task in tasks.all]
@@ -116,12 +116,12 @@ class LocalJob(JobThread):
                     if self._checkpoints:
                         # While the tasks still run: what is on its way belongs to the last checkpoint.
                         tasks.gate.clear()
-                        await self._rest(tasks, calls, failure)
+                        await self._rest(tasks, failure)
                         self._checkpoint(tasks)
                     return True
                 if not done and any(not item.done() for item in running):
                     tasks.gate.clear()
-                    await self._rest(tasks, calls, failure)
+                    await self._rest(tasks, failure)
                     self._checkpoint(tasks)
                     tasks.gate.set()
         finally:
@@ -130,26 +130,27 @@ class LocalJob(JobThread):
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(stop, return_exceptions=True)
 
-    async def _rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> None:
-        """Waits until nothing is on its way any more."""
-        while not tasks.at_rest or calls.in_flight:
+    async def _rest(self, tasks: JobTasks, failure: asyncio.Future[None]) -> None:
+        """Waits until nothing is on its way any more but what keyed state can hold."""
+        while not tasks.at_rest or tasks.calls_to_drain:
             if failure.done():
                 failure.result()
             for item in tasks.failed():
                 raise item
-            await asyncio.sleep(0.002 if calls.in_flight else 0)
+            await asyncio.sleep(0.002 if tasks.calls_to_drain else 0)
         if failure.done():
             failure.result()
 
     def _checkpoint(self, tasks: JobTasks) -> None:
-        checkpoint = Checkpoint(
-            epoch=self._epoch,
-            sources=tasks.source_states(),
-            scopes=tasks.saved_scopes(),
-            prepared=tasks.prepare_sinks(),
-        )
-        # Durable first, then visible: a crash in between commits the same parts again after the restart.
-        self._store.save(checkpoint, tasks.scopes())
+        with tasks.saving():
+            checkpoint = Checkpoint(
+                epoch=self._epoch,
+                sources=tasks.source_states(),
+                scopes=tasks.saved_scopes(),
+                prepared=tasks.prepare_sinks(),
+            )
+            # Durable first, then visible: a crash in between commits the same parts again after the restart.
+            self._store.save(checkpoint, tasks.scopes())
         self._commit_sinks(tasks, checkpoint)
         self._epoch += 1
         tasks.set_epoch(self._epoch)

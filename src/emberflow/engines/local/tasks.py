@@ -145,13 +145,23 @@ class KeyedTask(Task):
         assert self.stage.head is not None
         self._head = self.stage.head
         self._head.enter(scope)
+        # The end may come while the task sleeps, with the last call of an agent.
+        self._head.on_ended = self._wake.set
 
     def wake(self) -> None:
         self._wake.set()
 
+    def before_save(self) -> None:
+        self._head.before_save()
+
+    def after_save(self) -> None:
+        self._head.after_save()
+
     async def work(self) -> None:
         while not self.scope.ended:
             await self._until_work()
+            if self.scope.ended:
+                return
             self.busy = True
             item = self.inbox.take()
             if item is not None:
@@ -163,7 +173,7 @@ class KeyedTask(Task):
             await asyncio.sleep(0)
 
     async def _until_work(self) -> None:
-        while not len(self.inbox):
+        while not len(self.inbox) and not self.scope.ended:
             self._wake.clear()
             due = self.scope.processing_timers.next_time()
             wait_s = None

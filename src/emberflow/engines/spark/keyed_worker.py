@@ -66,6 +66,8 @@ class KeyedLevel:
         self._stages: dict[int, _StageState] = {}
         self._handle: Any = None
         self._ended: set[int] = set()
+        self._open: dict[tuple[int, int], tuple[GroupLayout, Scope]] = {}
+        """(group, stage) of groups whose calls are in flight: their state is written in phase two."""
 
     def init(self, handle: Any, make_value: Any, make_map: Any) -> None:
         """`make_value(name)` and `make_map(name)` create Spark's state variables."""
@@ -107,9 +109,12 @@ class KeyedLevel:
             deliver(state.head, arrived)
             if self._timed:
                 state.head.fire_processing_timers()
-            self._leave(state, layout, scope, now_ms)
-            if scope.ended:
-                self._ended.add(number)
+            if state.head.busy:
+                self._open[(kg, number)] = layout, scope
+            else:
+                self._leave(state, layout, scope, now_ms)
+                if scope.ended:
+                    self._ended.add(number)
             waits = waits or state.stage.task.calls_in_flight > 0
             yield from self._emit(state, kg)
         if waits:
@@ -120,7 +125,15 @@ class KeyedLevel:
 
     def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[Row]:
         """Either the end of phase one, or a processing-time timer of the program."""
-        for state in self._stages.values():
+        for number, state in self._stages.items():
+            opened = self._open.pop((kg, number), None)
+            if opened is not None:
+                state.stage.wait_for_calls()
+                state.head.enter(opened[1])
+                self._leave(state, *opened, now_ms, in_timer=True)
+                if opened[1].ended:
+                    self._ended.add(number)
+                continue
             hot = state.hot.get()
             if hot is None:
                 continue

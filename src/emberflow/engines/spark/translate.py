@@ -13,7 +13,7 @@ from emberflow.engines.spark import shims
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import ROW_SCHEMA, STATS
 from emberflow.plan.job_graph import Stage, StageKind, source_of
-from emberflow.plan.specs import AsyncSpec, KeyedProcessSpec
+from emberflow.plan.specs import AgentSpec, AsyncSpec, KeyedProcessSpec
 
 OBSERVED_IN = "emberflow_in"
 OBSERVED_OUT = "emberflow_out"
@@ -116,6 +116,8 @@ def uses_processing_time(spec: JobSpec, stage: Stage) -> bool:
     if any(isinstance(node.spec, AsyncSpec) for node in nodes):
         return True
     head = nodes[0].spec
+    if isinstance(head, AgentSpec):
+        return head.plan.is_async
     return isinstance(head, KeyedProcessSpec) and _sets_timers(head)
 
 

@@ -1,0 +1,146 @@
+"""`AgentsExecutionEnvironment`: inputs in, agents applied, outputs out. The engine is chosen by the environment only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+from emberflow.agents.agent import Agent, add_resource
+from emberflow.agents.builder import AgentBuilder
+from emberflow.errors import InvalidArgument, shorten
+from emberflow.plan.agent_config import Configuration
+from emberflow.plan.job import Engine
+from emberflow.plan.resources import ResourceType
+from emberflow.streams.data_stream import DataStream
+from emberflow.streams.environment import StreamExecutionEnvironment
+from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.results import JobClient, JobExecutionResult
+
+
+class AgentsExecutionEnvironment:
+    """Wraps a `StreamExecutionEnvironment`: agents are steps of an ordinary stream program."""
+
+    def __init__(self, env: StreamExecutionEnvironment) -> None:
+        self.env = env
+        self._config = Configuration()
+        self._resources: dict[ResourceType, dict[str, Any]] = {}
+
+    @staticmethod
+    def get_execution_environment(
+        env: StreamExecutionEnvironment | None = None,
+        *,
+        engine: str | Engine | None = None,
+        spark: Any = None,
+        master: str | None = None,
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        parallelism: int | None = None,
+    ) -> AgentsExecutionEnvironment:
+        """Around a given stream environment, or around a new one made with the other arguments."""
+        if env is None:
+            env = StreamExecutionEnvironment.get_execution_environment(
+                engine=engine,
+                spark=spark,
+                master=master,
+                checkpoint_dir=checkpoint_dir,
+                parallelism=parallelism,
+            )
+        elif any(value is not None for value in (engine, spark, master, checkpoint_dir, parallelism)):
+            raise InvalidArgument(
+                "a stream environment was given, so the engine and its settings are already chosen",
+                way_out="give them to StreamExecutionEnvironment.get_execution_environment() instead",
+            )
+        elif not isinstance(env, StreamExecutionEnvironment):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(
+                f"{shorten(env)} is not a StreamExecutionEnvironment",
+                way_out="AgentsExecutionEnvironment.get_execution_environment(engine='local') makes one by itself",
+            )
+        return AgentsExecutionEnvironment(env)
+
+    def get_config(self, path: str | None = None) -> Configuration:
+        """Settings of all agents applied from now on; `path` is a JSON file of keys and values to start with."""
+        if path is not None:
+            self._config.load(path)
+        return self._config
+
+    def add_resource(self, name: str, resource_type: ResourceType, instance: Any) -> Self:
+        """A resource for all agents; an agent's own resource of the same name wins."""
+        add_resource(self._resources, name, resource_type, instance, "the environment")
+        return self
+
+    @property
+    def resources(self) -> dict[ResourceType, dict[str, Any]]:
+        return self._resources
+
+    # input
+
+    def from_list(self, inputs: Iterable[Any]) -> AgentBuilder:
+        """Items `{"key": …, "value": …}` (or `k` and `v`); one without a key is a key of its own."""
+        pairs = [_pair(number, item) for number, item in enumerate(inputs)]
+        stream = self.env.from_collection(pairs).key_by(_first)
+        return AgentBuilder(self, stream, takes_pairs=True)
+
+    def from_datastream(
+        self, input: DataStream, key_selector: Callable[[Any], Any] | Any | None = None
+    ) -> AgentBuilder:
+        """The records of a stream of this environment."""
+        if input.env is not self.env:
+            raise InvalidArgument(
+                "the stream belongs to another environment",
+                way_out="make the agents' environment around the stream's: get_execution_environment(env)",
+            )
+        if key_selector is not None:
+            return AgentBuilder(self, input.key_by(key_selector))
+        if not isinstance(input, KeyedStream):
+            raise InvalidArgument(
+                "an agent works per key, and the stream has no keys",
+                way_out="from_datastream(stream, key_selector), or call key_by() before",
+            )
+        return AgentBuilder(self, input)
+
+    def from_dataframe(self, dataframe: Any, key_selector: str | Callable[[Any], Any]) -> AgentBuilder:
+        """The rows of a table as dictionaries; the key is a column or a function of the row."""
+        stream = self.env.from_dataframe(dataframe)
+        columns = list(getattr(dataframe, "columns", []))
+        if isinstance(key_selector, str):
+            if columns and key_selector not in columns:
+                raise InvalidArgument(
+                    f"the table has no column {key_selector!r}",
+                    cause=f"its columns: {', '.join(map(str, columns))}",
+                )
+            key_selector = Column(key_selector)
+        return AgentBuilder(self, stream.key_by(key_selector))
+
+    # running
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs everything that ends in an output, and waits for its end."""
+        return self.env.execute(job_name or "emberflow agents")
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        return self.env.execute_async(job_name or "emberflow agents")
+
+
+class Column:
+    """A key selector by column name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, row: Any) -> Any:
+        return row[self._name]
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _pair(number: int, item: Any) -> tuple[Any, Any]:
+    if isinstance(item, dict):
+        for key, value in (("key", "value"), ("k", "v")):
+            if value in item and set(item) <= {key, value}:
+                return item.get(key, number), item[value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    raise InvalidArgument(
+        f"input {number} is {shorten(item)}",
+        way_out="from_list() takes items like {'key': 'ann', 'value': 'hello'}; the key may be left out",
+    )

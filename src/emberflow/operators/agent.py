@@ -1,0 +1,322 @@
+"""The agent operator: an input becomes an `InputEvent`, the events of a key trigger actions until none is left.
+
+One input of a key at a time, in order; different keys side by side. A plain action runs at once. An `async` action
+is handed to the call service as a whole; while it waits, later inputs of its key queue up behind it (`AgentRun`) and
+watermarks stay behind it (`WatermarkHolds`). What an action did counts when it has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from emberflow.errors import ActionFailed, EmberflowError, StepLimitReached, describe_cause, shorten
+from emberflow.events.agent_events import Event, OutputEvent
+from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.key_groups import stable_hash
+from emberflow.observability.metric_group import MetricGroup
+from emberflow.operators import resource_cache
+from emberflow.operators.agent_recorder import AgentRecorder
+from emberflow.operators.agent_routes import RunnableAction, Routes
+from emberflow.operators.agent_run import AgentRun
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.operator import CallService, Step
+from emberflow.operators.runner_context import RunnerContext
+from emberflow.operators.scope import Scope
+from emberflow.operators.watermark_holds import Segment, WatermarkHolds
+from emberflow.plan.agent_options import AgentExecutionOptions, ErrorHandling, ShortTermMemoryTtlUpdate
+from emberflow.plan.specs import AgentSpec
+
+_log = logging.getLogger("emberflow.agents")
+_OUTPUT = OutputEvent.EVENT_TYPE
+_RESUME_MS = 0
+"""A timer at this time brings a restored key back to work."""
+
+
+class Work:
+    """What is in flight in one scope."""
+
+    __slots__ = ("holds", "restored", "runs")
+
+    def __init__(self) -> None:
+        self.runs: dict[Any, AgentRun] = {}
+        self.holds = WatermarkHolds()
+        self.restored: dict[Any, Segment] = {}
+
+
+class AgentOperator(KeyedOperator):
+    def __init__(self, step: Step, spec: AgentSpec) -> None:
+        super().__init__(step)
+        self.plan = spec.plan
+        self._plan_id = spec.plan_id
+        self._pairs = spec.pairs
+        self.routes = Routes(spec.plan)
+        options = spec.plan.config
+        self.max_event_bytes: int = options.get(AgentExecutionOptions.MAX_EVENT_BYTES)
+        self.max_memory_bytes: int = options.get(AgentExecutionOptions.MAX_MEMORY_BYTES)
+        self.ttl_ms: int = options.get(AgentExecutionOptions.SHORT_TERM_MEMORY_STATE_TTL_MS)
+        update = options.get(AgentExecutionOptions.SHORT_TERM_MEMORY_STATE_TTL_UPDATE_TYPE)
+        self.refresh_on_read = update is ShortTermMemoryTtlUpdate.ON_READ_AND_WRITE
+        self._max_steps: int = options.get(AgentExecutionOptions.MAX_STEPS)
+        self._max_in_flight: int = options.get(AgentExecutionOptions.MAX_IN_FLIGHT)
+        self._skip_failures = options.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.SKIP
+        self.metrics = MetricGroup(spec.plan.name)
+        self.resources: resource_cache.ResourceCache
+        self.calls: CallService
+        self.in_flight = 0
+        self._waiting = 0
+        self._digests: dict[Any, str] = {}
+        self._recorder: AgentRecorder | None = None
+
+    # life
+
+    def connect(self, calls: CallService) -> None:
+        self.calls = calls
+
+    def open(self, context: Any) -> None:
+        self.resources = resource_cache.acquire(self._plan_id, self.plan)
+        self._recorder = AgentRecorder.of(self.plan)
+
+    def close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+        resource_cache.release(self._plan_id)
+
+    @property
+    def full(self) -> bool:  # type: ignore[override]
+        return self.in_flight + self._waiting >= self._max_in_flight
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.scope.work.runs)
+
+    def enter(self, scope: Scope) -> None:
+        super().enter(scope)
+        if scope.work is None:
+            scope.work = work = Work()
+            for _, keys in scope.processing_timers.saved():
+                work.restored.update((key, work.holds.start()) for key in keys)
+            if work.restored:
+                work.holds.hold(max(scope.watermark, scope.channels.minimum(scope.clock.now_ms())))
+
+    # input
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        scope = self.scope
+        work: Work = scope.work
+        current = scope.watermark
+        stamps = batch.timestamps
+        for i, key in enumerate(batch.keys or ()):
+            if watermarks is not None and watermarks[i] > current:
+                current = watermarks[i]
+                self._move(work, current)
+            stamp = None if stamps is None else stamps[i]
+            if key in work.restored:
+                self._restore(work, key)
+            waiting = work.runs.get(key)
+            if waiting is not None:
+                waiting.waiting.append((batch.values[i], stamp, work.holds.start()))
+                self._waiting += 1
+                continue
+            run = AgentRun(self, scope, key, scope.entry(key))
+            if not self._start_input(run, batch.values[i], stamp):
+                run.segment = work.holds.start()
+                work.runs[key] = run
+
+    def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
+        """Whether the input is finished at once."""
+        self._begin(run, value, stamp)
+        return self._drive(run)
+
+    def _begin(self, run: AgentRun, value: Any, stamp: int | None) -> None:
+        event = run.begin(value[1] if self._pairs else value, stamp)
+        if self._recorder is not None:
+            self._recorder.event(run, event)
+        try:
+            run.tasks.extend([(action, event) for action in self.routes.triggered_by(event)])
+        except Exception as error:
+            self._run_failed(run, "", event, error)
+
+    # running actions
+
+    def _drive(self, run: AgentRun) -> bool:
+        """Runs the key's tasks until none is left (True) or one waits (False)."""
+        tasks = run.tasks
+        while tasks:
+            action, event = tasks.popleft()
+            run.steps += 1
+            context = RunnerContext(run, action, event)
+            try:
+                if run.steps > self._max_steps:
+                    raise self._too_many_steps()
+                if action.convert is not None and not isinstance(event, action.convert):
+                    event = action.convert.from_event(event)
+                if action.is_async:
+                    run.current = (action, event)
+                    self._call(run, action, event, context)
+                    return False
+                action.call(event, context)
+                self._finish_action(run, context)
+            except Exception as error:
+                self._action_failed(run, action, event, context, error)
+        return True
+
+    def _call(self, run: AgentRun, action: RunnableAction, event: Event, context: RunnerContext) -> None:
+        self.in_flight += 1
+        run.context = context
+
+        def done(_: Any, error: BaseException | None) -> None:
+            self.in_flight -= 1
+            run.current = run.context = None
+            before = self.scope
+            self.enter(run.scope)
+            try:
+                if error is None:
+                    try:
+                        self._finish_action(run, context)
+                    except Exception as failure:
+                        error = failure
+                if error is not None:
+                    self._action_failed(run, action, event, context, error)
+                self._continue(run)
+                self.flush()
+            finally:
+                self.enter(before)
+
+        self.calls.start(self.step.uid, self._max_in_flight, lambda: action.call(event, context), done)
+
+    def _continue(self, run: AgentRun) -> None:
+        """Goes on with a key whose call has ended."""
+        work: Work = run.scope.work
+        while self._drive(run):
+            self._pass(run.segment and work.holds.finish(run.segment))
+            if not run.waiting:
+                del work.runs[run.key]
+                return
+            value, stamp, run.segment = run.waiting.popleft()
+            self._waiting -= 1
+            self._begin(run, value, stamp)
+
+    def _finish_action(self, run: AgentRun, context: RunnerContext) -> None:
+        """What the action did becomes visible."""
+        context.ended = True
+        # All conditions are decided before anything happens: one that fails leaves nothing half done.
+        tasks = [(action, event) for event in context.sent for action in self.routes.triggered_by(event)]
+        for event in context.sent:
+            if self._recorder is not None:
+                self._recorder.event(run, event)
+            if event.type == _OUTPUT:
+                output = event.attributes["output"]
+                self.collect(
+                    ({run.key: output} if self._pairs else output,), run.timestamp, run.scope.watermark
+                )
+        run.tasks.extend(tasks)
+        run.journal.changes.clear()
+
+    # failures
+
+    def _action_failed(
+        self,
+        run: AgentRun,
+        action: RunnableAction,
+        event: Event,
+        context: RunnerContext,
+        error: BaseException,
+    ) -> None:
+        context.ended = True
+        run.journal.undo()
+        self._run_failed(run, action.name, event, error)
+
+    def _run_failed(self, run: AgentRun, action: str, event: Event, error: BaseException) -> None:
+        failure = self._explained(run, action, event, error)
+        if self._recorder is not None:
+            self._recorder.failure(run, action, event, failure)
+        if not self._skip_failures:
+            raise failure from error
+        _log.warning("the input is skipped: %s", failure)
+        self.metrics.get_counter("failed_runs").inc()
+        run.tasks.clear()
+
+    def _explained(self, run: AgentRun, action: str, event: Event, error: BaseException) -> EmberflowError:
+        acting = f", action {action!r}" if action else ""
+        where = f"agent {self.plan.name!r}{acting}, key {shorten(run.key)}, event {shorten(event)}"
+        stops = "one bad input need not stop the job: set AgentExecutionOptions.ON_ERROR to 'skip'"
+        if isinstance(error, EmberflowError):
+            return type(error)(
+                f"{where}: {error.message}",
+                cause=error.cause,
+                way_out=error.way_out or stops,
+                committed=error.committed,
+            )
+        return ActionFailed(
+            f"{where}: the action raised" if action else f"{where}: its triggers could not be decided",
+            cause=describe_cause(error),
+            way_out=f"fix the action; {stops}",
+            committed="what was processed since the last checkpoint is not committed",
+        )
+
+    def _too_many_steps(self) -> StepLimitReached:
+        return StepLimitReached(
+            f"one input set off more than {self._max_steps:,} actions",
+            cause="actions that trigger each other in a circle never come to an end by themselves",
+            way_out="let one of them stop sending, or raise the option 'max-steps'",
+        )
+
+    # event time
+
+    def _move(self, work: Work, watermark: int) -> None:
+        if work.holds.empty:
+            self.advance(watermark)
+        else:
+            work.holds.hold(watermark)
+
+    def on_watermark(self, watermark: int) -> None:
+        work: Work = self.scope.work
+        if work.holds.empty:
+            super().on_watermark(watermark)
+        else:
+            work.holds.hold(watermark)
+
+    def _pass(self, watermark: int | None) -> None:
+        """Inputs before this watermark are finished."""
+        if watermark is not None and watermark > MIN_WATERMARK:
+            self.flush()
+            super().on_watermark(watermark)
+
+    # checkpoints and recovery
+
+    def before_save(self) -> None:
+        for key, run in self.scope.work.runs.items():
+            run.save()
+            self.scope.processing_timers.register(_RESUME_MS, key)
+
+    def after_save(self) -> None:
+        for key, run in self.scope.work.runs.items():
+            run.unsave()
+            self.scope.processing_timers.delete(_RESUME_MS, key)
+
+    def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        work: Work = self.scope.work
+        if key in work.restored:
+            self._restore(work, key)
+
+    def _restore(self, work: Work, key: Any) -> None:
+        """A key that was in flight when its state was stored goes on."""
+        segment = work.restored.pop(key)
+        self.scope.processing_timers.delete(_RESUME_MS, key)
+        run = work.runs[key] = AgentRun(self, self.scope, key, self.scope.entry(key))
+        run.segment = segment
+        for value, stamp in run.restore():
+            segment.unfinished += 1
+            run.waiting.append((value, stamp, segment))
+            self._waiting += 1
+        self._continue(run)
+
+    def key_digest(self, key: Any) -> str:
+        found = self._digests.get(key)
+        if found is None:
+            if len(self._digests) >= 100_000:
+                self._digests.clear()
+            found = self._digests[key] = f"{stable_hash(key):08x}{stable_hash((key, 1)):08x}"
+        return found

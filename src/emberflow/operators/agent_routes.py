@@ -1,0 +1,87 @@
+"""Which actions an event triggers."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from emberflow.events.agent_events import Event
+from emberflow.plan.agent_options import AgentConfigOptions, ConditionEvaluationFailureStrategy
+from emberflow.plan.agent_plan import Action, AgentPlan, Trigger
+
+_log = logging.getLogger("emberflow.agents")
+
+
+class RunnableAction:
+    """An action with what the operator needs at hand."""
+
+    __slots__ = ("call", "config", "convert", "is_async", "matches", "name", "types")
+
+    def __init__(self, action: Action) -> None:
+        self.name = action.name
+        self.call = action.function
+        self.config = action.config
+        self.is_async = inspect.iscoroutinefunction(action.function)
+        self.types = frozenset(trigger.type for trigger in action.triggers if trigger.type)
+        self.matches = [_matcher(action, trigger) for trigger in action.triggers if not trigger.type]
+        self.convert = action.event_class
+
+
+def _matcher(action: Action, trigger: Trigger) -> tuple[Callable[[Event], bool], str]:
+    if trigger.predicate is not None:
+        return trigger.predicate, str(trigger)
+    from emberflow.plan.cel import CelExpression
+
+    return CelExpression(trigger.expression, f"action {action.name!r}").matches, trigger.expression
+
+
+class ConditionRaised(Exception):
+    """A trigger condition could not be evaluated."""
+
+    def __init__(self, action: str, condition: str, error: Exception) -> None:
+        super().__init__(f"the trigger condition {condition!r} of action {action!r} failed: {error}")
+
+
+class Routes:
+    """Actions come in the order in which the agent defines them, each at most once per event."""
+
+    def __init__(self, plan: AgentPlan) -> None:
+        self.actions = {name: RunnableAction(item) for name, item in plan.actions.items()}
+        self._ordered = list(self.actions.values())
+        self._agent = plan.name
+        self._conditional = any(item.matches for item in self._ordered)
+        strategy = plan.config.get(AgentConfigOptions.CONDITION_EVALUATION_FAILURE_STRATEGY)
+        self._fail = strategy is ConditionEvaluationFailureStrategy.FAIL
+        self._warned: set[tuple[str, str]] = set()
+        self._by_type: dict[str, list[RunnableAction]] = {}
+
+    def triggered_by(self, event: Event) -> list[RunnableAction]:
+        if self._conditional:
+            return [item for item in self._ordered if event.type in item.types or self._holds(item, event)]
+        found = self._by_type.get(event.type)
+        if found is None:
+            found = self._by_type[event.type] = [item for item in self._ordered if event.type in item.types]
+        return found
+
+    def _holds(self, action: RunnableAction, event: Event) -> bool:
+        for matches, shown in action.matches:
+            try:
+                if matches(event):
+                    return True
+            except Exception as error:
+                if self._fail:
+                    raise ConditionRaised(action.name, shown, error) from error
+                self._warn(action, shown, event, error)
+        return False
+
+    def _warn(self, action: RunnableAction, condition: str, event: Event, error: Any) -> None:
+        """Once per condition and event type: a condition over an attribute that other events lack is ordinary."""
+        if (condition, event.type) in self._warned:
+            return
+        self._warned.add((condition, event.type))
+        _log.warning(
+            "agent %r, action %r: the condition %r cannot be evaluated for events of type %r and counts as false: %s",
+            self._agent, action.name, condition, event.type, error,
+        )  # fmt: skip

@@ -1,0 +1,211 @@
+"""One input's way through an agent: the tasks it set off, its memory, and the inputs of its key that wait behind it."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from emberflow.errors import InvalidArgument, NotSerializable, ProgramChanged, shorten
+from emberflow.event_time.clock import Clock
+from emberflow.events.agent_events import Event, InputEvent
+from emberflow.operators.agent_routes import RunnableAction
+from emberflow.operators.scope import Scope
+from emberflow.state.entry import Entry
+from emberflow.state.memory import Change, Journal, Memory, swap
+from emberflow.state.memory_object import MemoryObject
+from emberflow.state.sizes import measure
+
+if TYPE_CHECKING:
+    from emberflow.operators.agent import AgentOperator
+    from emberflow.operators.runner_context import RunnerContext
+    from emberflow.operators.watermark_holds import Segment
+
+Task = tuple[RunnableAction, Event]
+
+# Names in a key's entry.
+SEQUENCE = "seq"
+MEMORY = "memory"
+STAMPS = "memory_ms"
+SIZE = "memory_size"
+RUN = "run"
+
+_VERSION = 1
+
+
+class AgentRun:
+    """Belongs to one key from its first input until nothing of the key is in flight any more."""
+
+    __slots__ = (
+        "_ordinal",
+        "_prefix",
+        "_sensory",
+        "_sensory_root",
+        "_short_term",
+        "_short_term_memory",
+        "agent",
+        "context",
+        "current",
+        "entry",
+        "journal",
+        "key",
+        "scope",
+        "segment",
+        "sequence",
+        "steps",
+        "tasks",
+        "timestamp",
+        "undone",
+        "waiting",
+    )
+
+    def __init__(self, agent: AgentOperator, scope: Scope, key: Any, entry: Entry) -> None:
+        self.agent = agent
+        self.scope = scope
+        self.key = key
+        self.entry = entry
+        self.journal = Journal()
+        self.tasks: deque[Task] = deque()
+        self.waiting: deque[tuple[Any, int | None, Segment]] = deque()
+        self.current: Task | None = None
+        self.context: RunnerContext | None = None
+        """Of the action that waits."""
+        self.segment: Segment | None = None
+        self.undone: list[Change] | None = None
+        self._short_term: MemoryObject | None = None
+        self._short_term_memory: Memory | None = None
+
+    def begin(self, value: Any, timestamp: int | None) -> InputEvent:
+        """The next input of the key."""
+        entry = self.entry
+        self.sequence: int = entry.get(SEQUENCE, 0) + 1
+        entry[SEQUENCE] = self.sequence
+        entry.dirty = True
+        self.timestamp = timestamp
+        self.steps = 0
+        self._ordinal = 0
+        self._prefix = ""
+        self._sensory: MemoryObject | None = None
+        self._sensory_root: dict[str, Any] | None = None
+        event = InputEvent(value)
+        event.id = f"{self.run_id}.0"
+        return event
+
+    @property
+    def run_id(self) -> str:
+        if not self._prefix:
+            self._prefix = f"{self.agent.key_digest(self.key)}-{self.sequence}"
+        return self._prefix
+
+    def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
+        """The event as it will be known: ids come from where it was sent, never from what it holds."""
+        if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(
+                f"{shorten(event)} is not an event",
+                way_out="send_event() takes an Event, e.g. OutputEvent(output)",
+            )
+        if event.id:
+            # Sent once more: a second occurrence, with an id of its own.
+            event = copy.copy(event)
+        self._ordinal += 1
+        event.id = f"{self.run_id}.{self._ordinal}"
+        event.upstream_event_id = upstream.id
+        event.upstream_action_name = action.name
+        try:
+            size = measure(event.attributes)
+        except NotSerializable as error:
+            raise NotSerializable(
+                f"the event {shorten(event)} cannot be serialised",
+                cause=error.cause,
+                way_out="send data, not locks, connections, files or generators",
+            ) from error
+        if size > self.agent.max_event_bytes:
+            raise NotSerializable(
+                f"the event {event.type!r} has {size:,} bytes; the limit is {self.agent.max_event_bytes:,}",
+                way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
+            )
+        return event
+
+    # memory
+
+    def short_term(self) -> MemoryObject:
+        found = self._short_term
+        if found is None:
+            found = self._short_term = MemoryObject(self._open_short_term())
+        return found
+
+    def _open_short_term(self) -> Memory:
+        entry, agent = self.entry, self.agent
+        root = entry.get(MEMORY)
+        if root is None:
+            root = {}
+        stamps = None
+        if agent.ttl_ms:
+            stamps = entry.setdefault(STAMPS, {})
+
+        def changed() -> None:
+            entry[MEMORY] = root
+            entry.dirty = True
+
+        clock: Clock = self.scope.clock
+        return Memory(
+            "short-term", root, self.journal, agent.max_memory_bytes, entry.setdefault(SIZE, {}), changed,
+            ttl_ms=agent.ttl_ms, refresh_on_read=agent.refresh_on_read, stamps=stamps, clock=clock,
+        )  # fmt: skip
+
+    def sensory(self) -> MemoryObject:
+        found = self._sensory
+        if found is None:
+            root = self._sensory_root = {} if self._sensory_root is None else self._sensory_root
+            memory = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, {})
+            found = self._sensory = MemoryObject(memory)
+        return found
+
+    # checkpoints while an action waits
+
+    def save(self) -> None:
+        """Puts the run into the key's entry, as it was before the waiting action began."""
+        self.undone = self.journal.undo()
+        tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
+        self.entry[RUN] = (
+            _VERSION,
+            self.sequence,
+            self.timestamp,
+            self.steps - (1 if self.current is not None else 0),
+            # What the waiting action has sent so far is not sent yet; it will get the same ids again.
+            self._ordinal - (0 if self.context is None else len(self.context.sent)),
+            self._sensory_root,
+            [(action.name, event) for action, event in tasks],
+            [(value, timestamp) for value, timestamp, _ in self.waiting],
+        )
+        self.entry.dirty = True
+
+    def unsave(self) -> None:
+        """Goes on where `save` interrupted."""
+        self.entry.pop(RUN, None)
+        self.entry.dirty = True
+        if self.undone is not None:
+            self.journal.changes = swap(self.undone)
+            self.undone = None
+
+    def restore(self) -> list[tuple[Any, int | None]]:
+        """Takes the run out of the key's entry; returns the inputs that waited behind it."""
+        version, *fields = self.entry.pop(RUN)
+        if version != _VERSION:
+            raise ProgramChanged(
+                f"an agent's run of format {version} cannot be read", way_out="update emberflow"
+            )
+        self.entry.dirty = True
+        self.sequence, self.timestamp, self.steps, self._ordinal, self._sensory_root, tasks, waiting = fields
+        self._prefix = ""
+        self._sensory = None
+        for name, event in tasks:
+            action = self.agent.routes.actions.get(name)
+            if action is None:
+                raise ProgramChanged(
+                    f"agent {self.agent.plan.name!r}: the checkpoint has a run that waits in action {name!r}, "
+                    "which the agent no longer has",
+                    way_out="bring the action back until such runs are done, or start with a new checkpoint directory",
+                )
+            self.tasks.append((action, event))
+        return waiting

@@ -1,0 +1,132 @@
+"""An agent's resources in one process: made when first asked for, shared by all tasks, closed with the last one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from difflib import get_close_matches
+from typing import Any
+
+from emberflow.errors import EmberflowError, ResourceFailed, describe_cause
+from emberflow.plan.agent_plan import AgentPlan
+from emberflow.plan.resource_providers import ResourceProvider
+from emberflow.plan.resources import ResourceType, Secret
+
+_log = logging.getLogger("emberflow.agents")
+
+
+class ResourceCache:
+    """Actions may ask from several threads at once."""
+
+    def __init__(self, plan: AgentPlan) -> None:
+        self._plan = plan
+        self._lock = threading.RLock()
+        self._made: dict[tuple[ResourceType, str], Any] = {}
+        self._making: list[str] = []
+        self.users = 0
+
+    def get_resource(self, name: str, type: ResourceType) -> Any:
+        found = self._made.get((type, name))
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._made.get((type, name))
+            return self._make(name, type) if found is None else found
+
+    def _make(self, name: str, kind: ResourceType) -> Any:
+        provider = self._plan.resource_providers.get(kind, {}).get(name)
+        if provider is None:
+            raise self._unknown(name, kind)
+        label = f"{kind.value} {name!r}"
+        if label in self._making:
+            circle = " -> ".join([*self._making[self._making.index(label) :], label])
+            raise ResourceFailed(
+                f"agent {self._plan.name!r}: resources need each other in a circle: {circle}"
+            )
+        self._making.append(label)
+        try:
+            made = self._create(provider)
+            self._made[(kind, name)] = made
+            return made
+        except EmberflowError:
+            raise
+        except Exception as error:
+            raise ResourceFailed(
+                f"agent {self._plan.name!r}: the {label} could not be made",
+                cause=describe_cause(error),
+                way_out="check the arguments of its descriptor, and that what it connects to is reachable",
+            ) from error
+        finally:
+            self._making.pop()
+
+    def _create(self, provider: ResourceProvider) -> Any:
+        descriptor = provider.descriptor
+        if descriptor is None:
+            made = provider.instance
+        else:
+            made = descriptor.clazz(
+                **{name: _revealed(value) for name, value in descriptor.arguments.items()}
+            )
+        if hasattr(made, "open"):
+            made.resource_context = self
+            made.open()
+        return made
+
+    def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
+        named = self._plan.resource_providers.get(kind, {})
+        near = get_close_matches(name, named, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(map(repr, named)) or "none"
+        elsewhere = [other.value for other, items in self._plan.resource_providers.items() if name in items]
+        cause = (
+            f"there is a {elsewhere[0]} of that name" if elsewhere else f"its {kind.value} resources: {known}"
+        )
+        return ResourceFailed(
+            f"agent {self._plan.name!r} has no {kind.value} named {name!r}{hint}",
+            cause=cause,
+            way_out=f"declare it in the agent or with add_resource({name!r}, ResourceType.{kind.name}, …)",
+        )
+
+    def close(self) -> None:
+        """In reverse order of making: a resource is closed before what it depends on."""
+        with self._lock:
+            for (kind, name), made in reversed(self._made.items()):
+                close = getattr(made, "close", None)
+                if close is None:
+                    continue
+                try:
+                    close()
+                except Exception as error:
+                    _log.warning("closing the %s %r failed: %s", kind.value, name, describe_cause(error))
+            self._made.clear()
+
+
+def _revealed(value: Any) -> Any:
+    return value.resolve() if isinstance(value, Secret) else value
+
+
+_caches: dict[str, ResourceCache] = {}
+_caches_lock = threading.Lock()
+
+
+def acquire(plan_id: str, plan: AgentPlan) -> ResourceCache:
+    """The resources of this process for one use of an agent."""
+    with _caches_lock:
+        cache = _caches.get(plan_id)
+        if cache is None:
+            cache = _caches[plan_id] = ResourceCache(plan)
+        cache.users += 1
+        return cache
+
+
+def release(plan_id: str) -> None:
+    """Closes them when nobody uses them any more."""
+    with _caches_lock:
+        cache = _caches.get(plan_id)
+        if cache is None:
+            return
+        cache.users -= 1
+        if cache.users > 0:
+            return
+        del _caches[plan_id]
+    cache.close()

@@ -1,0 +1,120 @@
+"""What an action is handed besides its event."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.events.agent_events import Event
+from emberflow.plan.agent_config import Configuration
+from emberflow.plan.agent_options import AgentExecutionOptions
+from emberflow.plan.resources import ResourceType
+from emberflow.state.memory_object import MemoryObject
+
+if TYPE_CHECKING:
+    from emberflow.observability.metric_group import MetricGroup
+    from emberflow.operators.agent_routes import RunnableAction
+    from emberflow.operators.agent_run import AgentRun
+
+
+class RunnerContext:
+    """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
+
+    __slots__ = ("_action", "_event", "_run", "ended", "sent")
+
+    def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
+        self._run = run
+        self._action = action
+        self._event = event
+        self.sent: list[Event] = []
+        self.ended = False
+
+    def send_event(self, event: Event) -> None:
+        """The event triggers its actions when this action has ended; an OutputEvent leaves downstream then."""
+        if self.ended:
+            raise InvalidArgument(
+                f"action {self._action.name!r} sends an event after it has ended",
+                way_out="await everything the action starts before it returns",
+            )
+        self.sent.append(self._run.identified(event, self._event, self._action))
+
+    @property
+    def key(self) -> Any:
+        """The key whose input this is."""
+        return self._run.key
+
+    @property
+    def timestamp(self) -> int | None:
+        """Event time of the input in milliseconds; outputs leave with the same."""
+        return self._run.timestamp
+
+    @property
+    def run_id(self) -> str:
+        """Names this input's run; the same when the run is repeated."""
+        return self._run.run_id
+
+    @property
+    def short_term_memory(self) -> MemoryObject:
+        """What the agent remembers about the key, across inputs."""
+        return self._run.short_term()
+
+    @property
+    def sensory_memory(self) -> MemoryObject:
+        """What the actions of this run share; gone when the run ends."""
+        return self._run.sensory()
+
+    @property
+    def long_term_memory(self) -> Any:
+        raise NotSupported(
+            "long-term memory needs a vector store, which this version does not have yet",
+            way_out="short_term_memory keeps values per key",
+        )
+
+    @property
+    def config(self) -> Configuration:
+        return self._run.agent.plan.config
+
+    @property
+    def action_config(self) -> dict[str, Any]:
+        """What `add_action(..., **config)` was given."""
+        return self._action.config
+
+    def get_action_config_value(self, key: str) -> Any:
+        return self._action.config.get(key)
+
+    def get_resource(self, name: str, type: ResourceType) -> Any:
+        """Made when it is first asked for, then shared by all actions of this process."""
+        return self._run.agent.resources.get_resource(name, type)
+
+    @property
+    def agent_metric_group(self) -> MetricGroup:
+        return self._run.agent.metrics
+
+    @property
+    def action_metric_group(self) -> MetricGroup:
+        return self._run.agent.metrics.get_sub_group(self._action.name)
+
+    def durable_execute(
+        self, func: Callable[..., Any], *args: Any, reconciler: Any = None, **kwargs: Any
+    ) -> Any:
+        """Runs a function now. It blocks the whole task: prefer `durable_execute_async` for what takes long."""
+        if inspect.iscoroutinefunction(func):
+            raise InvalidArgument(
+                f"action {self._action.name!r}: {func.__name__} is a coroutine function",
+                way_out="make the action async and write: await ctx.durable_execute_async(…)",
+            )
+        return func(*args, **kwargs)
+
+    async def durable_execute_async(
+        self, func: Callable[..., Any], *args: Any, reconciler: Any = None, **kwargs: Any
+    ) -> Any:
+        """Runs a coroutine function, or a blocking function in a thread, while other keys go on."""
+        if inspect.iscoroutinefunction(func):
+            return await func(*args, **kwargs)
+        agent = self._run.agent
+        threads = agent.plan.config.get(AgentExecutionOptions.NUM_ASYNC_THREADS)
+        result = await agent.calls.in_thread(partial(func, *args, **kwargs), threads)
+        return await result if inspect.isawaitable(result) else result

@@ -1,0 +1,265 @@
+"""Agents' memory: a tree of named values, addressed by dot paths.
+
+`Memory` is the tree of one key (short-term) or one run (sensory); actions see it through `memory_object.py`.
+Every write goes into a journal, so that an action that fails leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from emberflow.errors import InvalidArgument, MemoryTooLarge, NotSerializable, shorten
+from emberflow.state.sizes import measure
+
+
+class Node(dict[str, Any]):
+    """A nested object. A plain dictionary in the tree is a value that an action stored as a whole."""
+
+    __slots__ = ()
+
+
+class _Missing:
+    __slots__ = ()
+
+
+_MISSING = _Missing()
+_APPENDED = _Missing()
+
+Change = tuple[Any, Any, Any]
+"""container, name (or _APPENDED), what was there before"""
+
+
+class Journal:
+    """What one action changed, newest last."""
+
+    __slots__ = ("changes",)
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def undo(self) -> list[Change]:
+        """Takes everything back; what is returned redoes it."""
+        changes, self.changes = self.changes, []
+        return swap(changes)
+
+
+def swap(changes: list[Change]) -> list[Change]:
+    """Applies changes, newest first; returns the changes that lead back."""
+    back: list[Change] = []
+    for container, name, before in reversed(changes):
+        if name is _APPENDED:
+            if before is _MISSING:
+                back.append((container, _APPENDED, container.pop()))
+            else:
+                container.append(before)
+                back.append((container, _APPENDED, _MISSING))
+            continue
+        back.append((container, name, container.get(name, _MISSING)))
+        if before is _MISSING:
+            container.pop(name, None)
+        else:
+            container[name] = before
+    return back
+
+
+class Memory:
+    """One tree with its limit. `stamps` (path -> last use, in ms) is only kept with a time to live."""
+
+    __slots__ = (
+        "_clock",
+        "_refresh",
+        "_ttl_ms",
+        "changed",
+        "journal",
+        "kind",
+        "limit",
+        "root",
+        "stamps",
+        "totals",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        root: dict[str, Any],
+        journal: Journal,
+        limit: int,
+        totals: dict[str, Any],
+        changed: Callable[[], None] | None = None,
+        *,
+        ttl_ms: int = 0,
+        refresh_on_read: bool = False,
+        stamps: dict[str, int] | None = None,
+        clock: Any = None,
+    ) -> None:
+        self.kind = kind
+        self.root = root
+        self.journal = journal
+        self.limit = limit
+        self.totals = totals
+        """Holds the tree's size under `bytes`, so that the journal can take it back."""
+        self.changed = changed
+        self._ttl_ms = ttl_ms
+        self._refresh = refresh_on_read
+        self._clock = clock
+        self.stamps: dict[str, int] = {} if stamps is None else stamps
+
+    def get(self, path: str) -> Any:
+        node: Any = self.root
+        if "." not in path:
+            found = node.get(path)
+        else:
+            found = None
+            for part in path.split("."):
+                if node.__class__ is not Node and node is not self.root:
+                    return None
+                found = node = node.get(part)
+                if found is None:
+                    return None
+        if self._ttl_ms and found is not None and found.__class__ is not Node and not self._alive(path):
+            return None
+        return found
+
+    def set(self, path: str, value: Any) -> None:
+        node, name = self.place(path)
+        self.put(node, name, path, value)
+
+    def put(self, node: dict[str, Any], name: str, path: str, value: Any) -> None:
+        before = node.get(name, _MISSING)
+        size = self._measure(path, value)
+        if before is not _MISSING:
+            size -= _size(name, before)
+        self._grow(path, size + len(name))
+        self.journal.changes.append((node, name, before))
+        node[name] = value
+        if self._ttl_ms:
+            if before.__class__ is Node:
+                self._forget_stamps(path)
+            self._stamp(path)
+        if self.changed is not None:
+            self.changed()
+
+    def append(self, path: str, value: Any) -> None:
+        items = self.get(path)
+        if items is None:
+            self.set(path, [value])
+            return
+        if items.__class__ is not list:
+            raise InvalidArgument(
+                f"{self.kind} memory: {path!r} holds a {type(items).__name__}, so nothing can be appended to it",
+                way_out="append() to a new path, or set() a list first",
+            )
+        self._grow(path, self._measure(path, value))
+        items.append(value)
+        self.journal.changes.append((items, _APPENDED, _MISSING))
+        if self._ttl_ms:
+            self._stamp(path)
+        if self.changed is not None:
+            self.changed()
+
+    def delete(self, path: str) -> bool:
+        node: Any = self.root
+        parts = path.split(".")
+        for part in parts[:-1]:
+            node = node.get(part)
+            if node.__class__ is not Node:
+                return False
+        before = node.get(parts[-1], _MISSING)
+        if before is _MISSING:
+            return False
+        self._grow(path, -_size(parts[-1], before))
+        self.journal.changes.append((node, parts[-1], before))
+        del node[parts[-1]]
+        if self._ttl_ms:
+            self._forget_stamps(path)
+        if self.changed is not None:
+            self.changed()
+        return True
+
+    def place(self, path: str) -> tuple[dict[str, Any], str]:
+        """Where a path ends: its node (made if needed) and its last name."""
+        node: Any = self.root
+        if "." not in path:
+            if not path:
+                raise InvalidArgument(f"{self.kind} memory: a path must not be empty")
+            return node, path
+        *parts, name = path.split(".")
+        walked = ""
+        for part in parts:
+            walked = f"{walked}.{part}" if walked else part
+            child = node.get(part)
+            if child is None:
+                child = Node()
+                self.journal.changes.append((node, part, node.get(part, _MISSING)))
+                node[part] = child
+            elif child.__class__ is not Node:
+                raise InvalidArgument(
+                    f"{self.kind} memory: {path!r} cannot be set, because {walked!r} holds a value",
+                    cause=f"it is {shorten(child)}",
+                    way_out=f"delete({walked!r}) first, or use another path",
+                )
+            node = child
+        if not name or not all(parts):
+            raise InvalidArgument(f"{self.kind} memory: the path {path!r} has an empty name")
+        return node, name
+
+    def node(self, path: str) -> dict[str, Any] | None:
+        """The nested object at a path; the root for an empty one."""
+        if not path:
+            return self.root
+        found = self.get(path)
+        return found if found.__class__ is Node else None
+
+    def alive(self, path: str, value: Any) -> bool:
+        return not self._ttl_ms or value.__class__ is Node or self._alive(path)
+
+    def _measure(self, path: str, value: Any) -> int:
+        if value.__class__ is Node:
+            return 0
+        try:
+            return measure(value)
+        except NotSerializable as error:
+            raise NotSerializable(
+                f"{self.kind} memory: the value for {path!r} cannot be stored: {shorten(value)}",
+                cause=error.cause,
+                way_out="store data, not locks, connections, files or generators",
+            ) from error
+
+    def _grow(self, path: str, size: int) -> None:
+        before = self.totals.get("bytes", 0)
+        total = before + size
+        if size > 0 and total > self.limit:
+            raise MemoryTooLarge(
+                f"{self.kind} memory would grow to {total:,} bytes by writing {path!r}; the limit is {self.limit:,}",
+                way_out="delete what is no longer needed, or raise the option 'memory.max-bytes'",
+            )
+        self.journal.changes.append((self.totals, "bytes", self.totals.get("bytes", _MISSING)))
+        self.totals["bytes"] = max(0, total)
+
+    def _stamp(self, path: str) -> None:
+        self.journal.changes.append((self.stamps, path, self.stamps.get(path, _MISSING)))
+        self.stamps[path] = self._clock.now_ms()
+
+    def _alive(self, path: str) -> bool:
+        stamp = self.stamps.get(path)
+        if stamp is None or self._clock.now_ms() - stamp >= self._ttl_ms:
+            self.delete(path)
+            return False
+        if self._refresh:
+            self._stamp(path)
+            if self.changed is not None:
+                self.changed()
+        return True
+
+    def _forget_stamps(self, path: str) -> None:
+        inside = path + "."
+        for known in [known for known in self.stamps if known == path or known.startswith(inside)]:
+            self.journal.changes.append((self.stamps, known, self.stamps.pop(known)))
+
+
+def _size(name: str, value: Any) -> int:
+    """What a name and its value count for; a nested object counts as its values."""
+    if value.__class__ is Node:
+        return sum(_size(*item) for item in value.items())
+    return len(name) + measure(value)

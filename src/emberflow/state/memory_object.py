@@ -1,0 +1,116 @@
+"""`MemoryObject`: a place in an agent's memory, as actions see it; `MemoryRef`: its address, to be sent in events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberflow.errors import InvalidArgument, shorten
+from emberflow.state.memory import Memory, Node
+
+
+class MemoryRef:
+    """A place in memory that one action hands to another inside an event."""
+
+    __slots__ = ("kind", "path")
+
+    def __init__(self, kind: str, path: str) -> None:
+        self.kind = kind
+        self.path = path
+
+    def resolve(self, ctx: Any) -> Any:
+        """The value there now."""
+        memory = ctx.short_term_memory if self.kind == "short-term" else ctx.sensory_memory
+        return memory.get(self.path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryRef) and (self.kind, self.path) == (other.kind, other.path)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.path))
+
+    def __repr__(self) -> str:
+        return f"MemoryRef({self.kind!r}, {self.path!r})"
+
+
+class MemoryObject:
+    """A place in memory. Values come back as they were stored: change one by `set`, not in place."""
+
+    __slots__ = ("_memory", "_prefix")
+
+    def __init__(self, memory: Memory, prefix: str = "") -> None:
+        self._memory = memory
+        self._prefix = prefix
+
+    def get(self, path_or_ref: str | MemoryRef, default: Any = None) -> Any:
+        """The value at a path; a MemoryObject if the path leads to a nested object; `default` if there is nothing."""
+        if path_or_ref.__class__ is MemoryRef:
+            path: str = path_or_ref.path  # type: ignore[union-attr]
+        else:
+            path = self._prefix + path_or_ref  # type: ignore[operator]
+        found = self._memory.get(path)
+        if found is None:
+            return default
+        return MemoryObject(self._memory, path + ".") if found.__class__ is Node else found
+
+    def set(self, path: str, value: Any) -> MemoryRef:
+        """Stores a value; nested objects on the way are made."""
+        path = self._prefix + path
+        if value.__class__ is MemoryObject:
+            raise InvalidArgument(
+                f"{self._memory.kind} memory: {path!r} cannot be set to a memory object",
+                way_out=f"new_object({path!r}) makes a nested object; set its fields then",
+            )
+        self._memory.set(path, value)
+        return MemoryRef(self._memory.kind, path)
+
+    def append(self, path: str, value: Any) -> MemoryRef:
+        """Adds to the list at a path; the first value makes the list."""
+        path = self._prefix + path
+        self._memory.append(path, value)
+        return MemoryRef(self._memory.kind, path)
+
+    def delete(self, path: str) -> bool:
+        """Removes a value or a whole nested object; False if there was nothing."""
+        return self._memory.delete(self._prefix + path)
+
+    def new_object(self, path: str, overwrite: bool = False) -> MemoryObject:
+        """An empty nested object. An existing one stays as it is; a value there is only replaced with `overwrite`."""
+        path = self._prefix + path
+        found = self._memory.get(path)
+        if found is None or (found.__class__ is not Node and overwrite):
+            self._memory.set(path, Node())
+        elif found.__class__ is not Node:
+            raise InvalidArgument(
+                f"{self._memory.kind} memory: {path!r} already holds a value",
+                cause=f"it is {shorten(found)}",
+                way_out="new_object(path, overwrite=True) replaces it",
+            )
+        return MemoryObject(self._memory, path + ".")
+
+    def is_exist(self, path: str) -> bool:
+        return self._memory.get(self._prefix + path) is not None
+
+    __contains__ = is_exist
+
+    def keys(self) -> list[str]:
+        """The names right below this place."""
+        memory, prefix = self._memory, self._prefix
+        node = memory.node(prefix[:-1]) or {}
+        return [name for name, value in list(node.items()) if memory.alive(prefix + name, value)]
+
+    get_field_names = keys
+
+    def get_fields(self) -> dict[str, Any]:
+        """Names and values right below this place."""
+        return {name: self.get(name) for name in self.keys()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything below this place as plain dictionaries."""
+        fields = self.get_fields()
+        return {
+            name: value.to_dict() if isinstance(value, MemoryObject) else value
+            for name, value in fields.items()
+        }
+
+    def __repr__(self) -> str:
+        return f"MemoryObject({self._memory.kind} {self._prefix or '(root)'}: {shorten(self.to_dict())})"

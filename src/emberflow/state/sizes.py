@@ -1,0 +1,38 @@
+"""Roughly how many bytes a value takes when it is stored; quick for plain data, exact for everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberflow.events.codecs import encode
+
+_FIXED = frozenset({int, float, bool, type(None)})
+_SEQUENCES = frozenset({list, tuple, set, frozenset})
+
+
+def measure(value: Any) -> int:
+    """Raises NotSerializable for what cannot be stored."""
+    try:
+        return _walk(value)
+    except RecursionError:
+        # Nested too deeply, or a structure that contains itself: pickle knows what to do.
+        return len(encode(value))
+
+
+def _walk(value: Any) -> int:
+    kind: Any = value.__class__
+    if kind is str or kind is bytes:
+        return len(value)
+    if kind in _FIXED:
+        return 8
+    if kind is dict:
+        total = 0
+        for name, item in value.items():
+            total += _walk(name) + _walk(item)
+        return total
+    if kind in _SEQUENCES:
+        total = 0
+        for item in value:
+            total += _walk(item)
+        return total
+    return len(encode(value))

@@ -1,0 +1,123 @@
+"""Agents that the conformance tests share. In a module of their own, as users' agents are."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.agents import (
+    Agent,
+    AgentExecutionOptions,
+    AgentsExecutionEnvironment,
+    ErrorHandling,
+    Event,
+    InputEvent,
+    OutputEvent,
+    RunnerContext,
+    action,
+)
+from emberflow.streams import DataStream, StreamExecutionEnvironment
+
+
+@dataclass(frozen=True)
+class Note:
+    text: str
+    weight: int
+
+
+class Counted(Event):
+    word: str
+    count: int
+    note: Note
+
+
+class CountingAgent(Agent):
+    """Two plain actions, one memory."""
+
+    @action(InputEvent)
+    def count(event: InputEvent, ctx: RunnerContext) -> None:
+        word = event.input[0]
+        count = ctx.short_term_memory.get("stats.seen", 0) + 1
+        ctx.short_term_memory.set("stats.seen", count)
+        ctx.short_term_memory.append("stats.history", event.input[1])
+        ctx.sensory_memory.set("doubled", event.input[1] * 2)
+        ctx.send_event(Counted(word=word, count=count, note=Note(word, event.input[1])))
+
+    @action(Counted)
+    @staticmethod
+    def tell(event: Counted, ctx: RunnerContext) -> None:
+        assert isinstance(event.note, Note)
+        history = ctx.short_term_memory.get("stats.history")
+        doubled = ctx.sensory_memory.get("doubled")
+        ctx.send_event(
+            OutputEvent(output=(event.word, event.count, event.note.weight, sum(history), doubled))
+        )
+
+
+def counted(inputs: list[tuple[str, int]]) -> list[tuple[str, int, int, int, int]]:
+    """What the counting agents put out, by key in order of input."""
+    history: dict[str, list[int]] = {}
+    outputs: list[tuple[str, int, int, int, int]] = []
+    for word, number in inputs:
+        seen = history.setdefault(word, [])
+        seen.append(number)
+        outputs.append((word, len(seen), number, sum(seen), number * 2))
+    return outputs
+
+
+class WaitingAgent(Agent):
+    """The same with calls in both actions: memory is changed before and after them."""
+
+    @action(InputEvent)
+    async def count(self, event: InputEvent, ctx: RunnerContext) -> None:
+        word, number = event.input
+        count = ctx.short_term_memory.get("stats.seen", 0) + 1
+        ctx.short_term_memory.set("stats.seen", count)
+        await asyncio.sleep(0.002 * (number % 3))
+        ctx.short_term_memory.append("stats.history", number)
+        ctx.sensory_memory.set("doubled", number * 2)
+        ctx.send_event(Counted(word=word, count=count, note=Note(word, number)))
+
+    @action(Counted)
+    async def tell(self, event: Counted, ctx: RunnerContext) -> None:
+        doubled = await ctx.durable_execute_async(_same, ctx.sensory_memory.get("doubled"))
+        history = ctx.short_term_memory.get("stats.history")
+        ctx.send_event(
+            OutputEvent(output=(event.word, event.count, event.note.weight, sum(history), doubled))
+        )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class FailingAgent(Agent):
+    """Fails for negative numbers, after it has changed memory; every third input waits."""
+
+    @action(InputEvent)
+    def check(event: InputEvent, ctx: RunnerContext) -> None:
+        word, number = event.input
+        ctx.short_term_memory.set("total", ctx.short_term_memory.get("total", 0) + number)
+        if number < 0:
+            raise ValueError(f"{number} is negative")
+        ctx.send_event(Event(type="slow" if number % 3 == 0 else "quick", attributes={"word": word}))
+
+    @action("slow")
+    async def slow(event: Event, ctx: RunnerContext) -> None:
+        await asyncio.sleep(0.002)
+        ctx.send_event(OutputEvent((event.get_attr("word"), ctx.short_term_memory.get("total"))))
+
+    @action("quick")
+    def quick(event: Event, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent((event.get_attr("word"), ctx.short_term_memory.get("total"))))
+
+
+def applied(
+    env: StreamExecutionEnvironment, stream: DataStream, agent: Agent, *, skip: bool = False
+) -> DataStream:
+    """The agent on a stream of (key, …) tuples."""
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    if skip:
+        agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.SKIP)
+    return agents_env.from_datastream(stream, lambda value: value[0]).apply(agent).to_datastream()

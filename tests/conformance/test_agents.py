@@ -1,0 +1,101 @@
+"""Agents on every host: the same outputs per key in the same order."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from emberflow.errors import ActionFailed
+from emberflow.streams import StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy
+from emberflow.testing import Crash, Host, TestSource, on_every_host, per_key
+from tests.conformance.agents import CountingAgent, FailingAgent, WaitingAgent, applied, counted
+
+INPUTS = [(random.Random(7 * number).choice("abcde"), number) for number in range(40)]
+
+
+@on_every_host
+def test_actions_share_memory_and_typed_events(host: Host) -> None:
+    found = host.run(lambda env: applied(env, env.from_collection(INPUTS), CountingAgent()))
+    assert per_key(found) == per_key(counted(INPUTS))
+
+
+@on_every_host
+def test_inputs_of_a_key_wait_for_each_other(host: Host) -> None:
+    found = host.run(lambda env: applied(env, env.from_collection(INPUTS), WaitingAgent()))
+    assert per_key(found) == per_key(counted(INPUTS))
+
+
+@on_every_host
+def test_a_crash_repeats_nothing_and_forgets_nothing(host: Host, tmp_path: Path) -> None:
+    first, second, third = INPUTS[:15], INPUTS[15:30], INPUTS[30:]
+    source = TestSource([*first, Crash(), *second, Crash(), *third])
+
+    run = host.run_to_files(lambda env: applied(env, env.add_source(source), WaitingAgent()), tmp_path)
+
+    assert run.starts == 3
+    assert per_key(run.values) == per_key(counted(INPUTS))
+
+
+@on_every_host
+def test_a_failing_input_can_be_skipped(host: Host) -> None:
+    inputs = [("a", 1), ("a", -5), ("b", -1), ("a", 3), ("b", 4), ("a", -2), ("a", 2)]
+    found = host.run(lambda env: applied(env, env.from_collection(inputs), FailingAgent(), skip=True))
+    assert per_key(found) == {"a": [("a", 1), ("a", 4), ("a", 6)], "b": [("b", 4)]}
+
+
+@on_every_host
+def test_a_failing_input_stops_the_job_by_default(host: Host) -> None:
+    with pytest.raises(ActionFailed) as caught:
+        host.run(lambda env: applied(env, env.from_collection([("a", 1), ("b", -1)]), FailingAgent()))
+    text = str(caught.value)
+    assert "agent 'FailingAgent', action 'check', key 'b', event InputEvent(input=('b', -1))" in text
+    assert "ValueError: -1 is negative" in text
+    assert "ON_ERROR" in text
+
+
+@on_every_host
+def test_watermarks_stay_behind_waiting_inputs(host: Host) -> None:
+    """A window behind the agent must see every output before the watermark that closes it."""
+    inputs = [(word, number) for number in range(30) for word in "abc"]
+
+    def build(env: StreamExecutionEnvironment):
+        timed = env.from_collection(inputs).assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+                lambda value, _: value[1] * 100
+            )
+        )
+        windows = (
+            applied(env, timed, WaitingAgent())
+            .key_by(lambda value: value[0])
+            .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
+        )
+        return windows.aggregate(CountAll())
+
+    found = host.run(build)
+    assert sorted(found) == sorted([10] * 9)
+
+
+class CountAll:
+    def create_accumulator(self) -> int:
+        return 0
+
+    def add(self, value: object, accumulator: int) -> int:
+        return accumulator + 1
+
+    def get_result(self, accumulator: int) -> int:
+        return accumulator
+
+    def merge(self, a: int, b: int) -> int:
+        return a + b
+
+
+@on_every_host
+def test_agents_are_chained_over_a_stream(host: Host) -> None:
+    def build(env: StreamExecutionEnvironment):
+        first = applied(env, env.from_collection(INPUTS), WaitingAgent())
+        return applied(env, first.map(lambda value: (value[0], value[2])), CountingAgent())
+
+    assert per_key(host.run(build)) == per_key(counted(INPUTS))
