@@ -40,17 +40,20 @@ class ConfigOption:
     def convert(self, value: Any) -> Any:
         """The value in the option's type; raises if it does not fit."""
         wanted = self._type
-        made = value
+        made: Any = value
         try:
             if issubclass(wanted, Enum) and not isinstance(value, wanted):
                 made = _enum(wanted, value)
             elif wanted is bool and isinstance(value, str):
                 made = {"true": True, "false": False}[value.lower()]
             elif wanted in (int, float, str) and not isinstance(value, bool):
-                made = wanted(value)
-            if not isinstance(made, wanted):
+                turn: Any = wanted
+                made = turn(value)
+                if wanted is int and isinstance(value, float) and made != value:
+                    raise ValueError("a part of the number would be lost")
+            if not isinstance(made, wanted) or (isinstance(made, bool) and wanted is not bool):
                 raise TypeError(f"{wanted.__name__} wanted")
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             allowed = (
                 f"one of {[item.value for item in wanted]}" if issubclass(wanted, Enum) else wanted.__name__
             )

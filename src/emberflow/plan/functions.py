@@ -15,16 +15,24 @@ from emberflow.errors import InvalidAgent, describe_cause
 
 def name_of(function: Any) -> str:
     """`module.qualified_name`, for people."""
-    named = getattr(function, "__func__", function)
-    owner = named if hasattr(named, "__qualname__") else type(named)
+    named: Any = getattr(function, "__func__", function)
+    owner: Any = named if hasattr(named, "__qualname__") else named.__class__
     return f"{owner.__module__}.{owner.__qualname__}"
 
 
 def to_json(function: Callable[..., Any]) -> dict[str, str]:
+    """Raises InvalidAgent if the function, or what it holds, cannot travel."""
     module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     if module and module != "__main__" and "<" not in qualname and _find(module, qualname) is function:
         return {"module": module, "qualname": qualname}
-    data = base64.b64encode(cloudpickle.dumps(function)).decode()
+    try:
+        data = base64.b64encode(cloudpickle.dumps(function)).decode()
+    except Exception as error:
+        raise InvalidAgent(
+            f"the function {name_of(function)} cannot be sent to workers",
+            cause=describe_cause(error),
+            way_out="keep connections, locks and open files out of it and out of its agent; use a resource",
+        ) from error
     return {"name": name_of(function), "cloudpickle": data}
 
 

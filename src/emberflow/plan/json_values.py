@@ -13,7 +13,7 @@ _MARK = "$emberflow"
 
 
 def to_json_value(value: Any) -> Any:
-    kind: Any = type(value)
+    kind: Any = value.__class__
     if value is None or kind in (str, int, float, bool):
         return value
     if kind is list:

@@ -39,7 +39,8 @@ Providers = dict[ResourceType, dict[str, ResourceProvider]]
 def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers:
     """The agent's resources, and those of its environment that it does not replace."""
     made: Providers = {kind: {} for kind in ResourceType}
-    for kind, named in (shared or {}).items():
+    given: dict[ResourceType, dict[str, Any]] = shared or {}
+    for kind, named in given.items():
         for name, value in named.items():
             made[kind][name] = _provider(agent_name, kind, name, value)
     own: Providers = {kind: {} for kind in ResourceType}
@@ -83,7 +84,8 @@ def _declared(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:
 
 
 def _added(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:
-    for kind, named in getattr(agent, "resources", {}).items():
+    added: dict[ResourceType, dict[str, Any]] = getattr(agent, "resources", {})
+    for kind, named in added.items():
         for name, value in named.items():
             yield kind, name, value
 
