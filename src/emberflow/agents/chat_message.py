@@ -1,0 +1,88 @@
+"""`ChatMessage`: what goes to a chat model and what comes back. Plain data: it is compared, pickled and written as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Self, cast
+
+from emberflow.errors import InvalidArgument, shorten
+
+
+class MessageRole(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    """The result of a tool, for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """One message. Fields are not assigned again; `dataclasses.replace` makes a changed copy."""
+
+    role: MessageRole = MessageRole.USER
+    """The role's name does as well: `role="system"`."""
+
+    content: str = ""
+
+    tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """`{"id": …, "type": "function", "function": {"name": …, "arguments": {…}}}`, the arguments as a dict."""
+
+    extra_args: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What a vendor needs besides: `external_id` ties a tool's result to the call that it answers."""
+
+    def __post_init__(self) -> None:
+        try:
+            # Frozen for users, not for its own making.
+            object.__setattr__(self, "role", MessageRole(self.role))
+        except ValueError:
+            raise InvalidArgument(
+                f"{self.role!r} is not the role of a message",
+                way_out=f"one of {', '.join(role.value for role in MessageRole)}",
+            ) from None
+        if not isinstance(self.content, str):
+            raise InvalidArgument(
+                f"the content of a message is text, got {shorten(self.content)}",
+                way_out="json.dumps(...) makes text of data",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, without the fields that are empty."""
+        data: dict[str, Any] = {"role": self.role.value, "content": self.content}
+        if self.tool_calls:
+            data["tool_calls"] = [dict(call) for call in self.tool_calls]
+        if self.extra_args:
+            data["extra_args"] = dict(self.extra_args)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """The message behind `to_dict`; raises InvalidArgument if this is none."""
+        if not isinstance(data, dict):
+            raise InvalidArgument(f"a message is an object with 'role' and 'content', got {shorten(data)}")
+        found = cast("dict[str, Any]", data)
+        unknown = [name for name in found if name not in ("role", "content", "tool_calls", "extra_args")]
+        if unknown or "role" not in found:
+            problem = f"does not know {unknown[0]!r}" if unknown else "needs a 'role'"
+            raise InvalidArgument(
+                f"a message {problem}: {shorten(found)}",
+                way_out="its fields are role, content, tool_calls and extra_args; what is a vendor's goes into extra_args",
+            )
+        # Vendors send null for what is empty.
+        given = {name: value for name, value in found.items() if value is not None}
+        calls: Any = given.get("tool_calls", [])
+        if not (_is_list_of_objects(calls) and isinstance(given.get("extra_args", {}), dict)):
+            raise InvalidArgument(
+                f"in a message, tool_calls is a list of objects and extra_args an object: {shorten(found)}"
+            )
+        return cls(**{**given, "role": found["role"]})
+
+    def __str__(self) -> str:
+        return f"{self.role.value}: {self.content}"
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in cast("list[Any]", value))

@@ -1,0 +1,134 @@
+"""Chat models: a connection talks to a service, a setup adds what one use of it needs (prompt, tools, settings).
+
+Several setups may share one connection. Vendors subclass both (`integrations/chat_models/`); tests take
+`emberflow.testing.ScriptedChatModel` as the connection.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from emberflow.agents.chat_message import ChatMessage, MessageRole
+from emberflow.agents.prompt import Prompt
+from emberflow.agents.tool import Tool, as_tool
+from emberflow.errors import InvalidAgent, ResourceFailed
+from emberflow.plan.resources import Resource, ResourceType
+
+
+class BaseChatModelConnection(Resource, ABC):
+    """How a model service is reached: address, key, timeouts.
+
+    One connection serves all keys of a process: `chat` is called again while earlier calls still wait, on one event
+    loop. An implementation must not block the loop and keeps nothing of one call where another call would see it.
+    """
+
+    @classmethod
+    def resource_type(cls) -> ResourceType:
+        return ResourceType.CHAT_MODEL_CONNECTION
+
+    @abstractmethod
+    async def chat(
+        self, messages: Sequence[ChatMessage], tools: Sequence[Tool] | None = None, **kwargs: Any
+    ) -> ChatMessage:
+        """The model's answer; `kwargs` are settings of the service (model, temperature, …). Raises what the service's
+        client raises: whether a call is repeated is decided by the caller."""
+
+
+class BaseChatModelSetup(Resource):
+    """A connection together with a prompt, tools and settings.
+
+    Usable as it is and by subclasses. In an agent, `connection`, `prompt` and `tools` are names of resources, found
+    when the setup is opened; outside of one they may be the objects themselves, and nothing needs to be opened:
+
+        setup = BaseChatModelSetup(connection=connection, prompt=Prompt.from_text("Be brief."), tools=[add])
+        answer = await setup.chat([ChatMessage(content="What is 1 + 2?")])
+
+    Like its connection, it may be asked many times at once on one event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        connection: str | BaseChatModelConnection,
+        model: str = "",
+        prompt: Prompt | str | None = None,
+        tools: Sequence[str | Tool | Callable[..., Any]] = (),
+        **settings: Any,
+    ) -> None:
+        if isinstance(tools, str):
+            raise InvalidAgent(
+                f"tools is a list of names, got the text {tools!r}", way_out=f"tools=[{tools!r}]"
+            )
+        self.connection = connection
+        self.model = model
+        self.prompt = prompt
+        self.tools = list(tools)
+        self.settings = settings
+        self._found: tuple[BaseChatModelConnection, Prompt | None, list[Tool]] | None = None
+
+    @classmethod
+    def resource_type(cls) -> ResourceType:
+        return ResourceType.CHAT_MODEL
+
+    @property
+    def model_kwargs(self) -> dict[str, Any]:
+        """The settings of every call; a vendor's setup may give more."""
+        return {"model": self.model, **self.settings} if self.model else dict(self.settings)
+
+    def open(self) -> None:
+        """Finds the resources by their names, so that a wrong name shows before the first call."""
+        self._found = self._find()
+
+    async def chat(
+        self, messages: Sequence[ChatMessage], prompt_args: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> ChatMessage:
+        """The answer to the prompt, filled with `prompt_args`, followed by the messages. `kwargs` go before the
+        setup's own settings."""
+        if self._found is None:
+            self._found = self._find()
+        connection, prompt, tools = self._found
+        sent = list(messages)
+        if prompt is not None:
+            # A prompt may say all there is to say: services refuse the empty question that then follows it.
+            sent = [*prompt.fill_messages(prompt_args or {}), *filter(_says_something, sent)]
+        return await connection.chat(sent, tools=tools or None, **{**self.model_kwargs, **kwargs})
+
+    def _find(self) -> tuple[BaseChatModelConnection, Prompt | None, list[Tool]]:
+        connection, prompt = self.connection, self.prompt
+        if isinstance(connection, str):
+            connection = self._get(connection, ResourceType.CHAT_MODEL_CONNECTION, BaseChatModelConnection)
+        if isinstance(prompt, str):
+            prompt = self._get(prompt, ResourceType.PROMPT, Prompt)
+        tools = [
+            as_tool(tool, self._get(tool, ResourceType.TOOL, object))
+            if isinstance(tool, str)
+            else as_tool("", tool)
+            for tool in self.tools
+        ]
+        return connection, prompt, tools
+
+    def _get(self, name: str, kind: ResourceType, wanted: type[Any]) -> Any:
+        context = getattr(self, "resource_context", None)
+        if context is None:
+            raise ResourceFailed(
+                f"the chat model looks for the {kind.value} {name!r}, but it is not part of an agent",
+                way_out=f"give it the {kind.value} itself instead of a name",
+            )
+        found = context.get_resource(name, kind)
+        if not isinstance(found, wanted):
+            raise ResourceFailed(
+                f"the {kind.value} {name!r} is a {type(found).__name__}, the chat model needs a {wanted.__name__}"
+            )
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was found belongs to this process.
+        kept = {name: value for name, value in self.__dict__.items() if name != "resource_context"}
+        return {**kept, "_found": None}
+
+
+def _says_something(message: ChatMessage) -> bool:
+    # An assistant's message may hold tool calls only, and a tool's result is expected even when it is empty.
+    return bool(message.content) or message.role in (MessageRole.ASSISTANT, MessageRole.TOOL)
