@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service": {"engines", "plan", "observability"} | BASE,
     "testing": PUBLIC,
     "demo": PUBLIC | {"emberflow"},
-    "cli": {"service", "engines", "plan", "demo", "errors"},
+    "cli": {"service", "engines", "plan", "observability", "demo", "errors"},
     # The facade: emberflow/__init__.py.
     "emberflow": PUBLIC - {"testing", "engines", "integrations"},
 }

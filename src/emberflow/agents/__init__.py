@@ -2,6 +2,8 @@
 
 from emberflow.agents.agent import Agent
 from emberflow.agents.builder import AgentBuilder
+from emberflow.agents.chat_message import ChatMessage, MessageRole
+from emberflow.agents.chat_model import BaseChatModelConnection, BaseChatModelSetup
 from emberflow.agents.decorators import (
     action,
     chat_model_connection,
@@ -15,6 +17,9 @@ from emberflow.agents.decorators import (
     vector_store,
 )
 from emberflow.agents.environment import AgentsExecutionEnvironment
+from emberflow.agents.prompt import Prompt
+from emberflow.agents.tool import FunctionTool, Tool, ToolMetadata, ToolType
+from emberflow.agents.with_agent import with_agent
 from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent
 from emberflow.operators.runner_context import RunnerContext
 from emberflow.plan.agent_config import ConfigOption, Configuration
@@ -37,6 +42,9 @@ __all__ = [
     "AgentExecutionOptions",
     "AgentPlan",
     "AgentsExecutionEnvironment",
+    "BaseChatModelConnection",
+    "BaseChatModelSetup",
+    "ChatMessage",
     "ConditionEvaluationFailureStrategy",
     "ConfigOption",
     "Configuration",
@@ -44,10 +52,13 @@ __all__ = [
     "Event",
     "EventLogLevel",
     "EventType",
+    "FunctionTool",
     "InputEvent",
     "MemoryObject",
     "MemoryRef",
+    "MessageRole",
     "OutputEvent",
+    "Prompt",
     "Resource",
     "ResourceDescriptor",
     "ResourceType",
@@ -55,6 +66,9 @@ __all__ = [
     "Secret",
     "SerializableResource",
     "ShortTermMemoryTtlUpdate",
+    "Tool",
+    "ToolMetadata",
+    "ToolType",
     "action",
     "chat_model_connection",
     "chat_model_setup",
@@ -65,4 +79,5 @@ __all__ = [
     "skills",
     "tool",
     "vector_store",
+    "with_agent",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import uuid
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,11 +23,17 @@ class AgentBuilder:
     """`.apply(agent)`, then one or more outputs."""
 
     def __init__(
-        self, agents_env: AgentsExecutionEnvironment, stream: KeyedStream, *, takes_pairs: bool = False
+        self,
+        agents_env: AgentsExecutionEnvironment,
+        stream: KeyedStream,
+        *,
+        takes_pairs: bool = False,
+        key_column: tuple[str, str] = ("key", "string"),
     ) -> None:
         self._agents_env = agents_env
         self._stream = stream
         self._takes_pairs = takes_pairs
+        self._key_column = key_column
         self._output: DataStream | None = None
 
     def apply(self, agent: Agent) -> Self:
@@ -38,24 +46,64 @@ class AgentBuilder:
         if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
             hint = f"; did you mean {agent.__name__}()?" if isinstance(agent, type) else ""
             raise InvalidArgument(f"{shorten(agent)} is not an agent{hint}")
-        plan = AgentPlan.from_agent(agent, self._agents_env.get_config(), self._agents_env.resources)
-        spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, pairs=self._takes_pairs)
+        plan = AgentPlan.from_agent(agent, self._agents_env.get_config().copy(), self._agents_env.resources)
+        spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs)
         self._output = self._stream.add_step(spec, plan.name)
         return self
 
     def to_datastream(self) -> DataStream:
         """The agent's outputs as a stream."""
-        if self._output is None:
-            raise InvalidArgument("no agent was applied", way_out="call .apply(agent) before")
-        return self._output
+        return self._pairs.map(_output_of).name("outputs")
 
     def to_list(self) -> list[Any]:
         """A list that is filled when the environment executes: `{key: output}` for inputs of `from_list`, else
         outputs."""
         outputs: list[Any] = []
-        self.to_datastream().sink_to(CollectSink(lambda batch: outputs.extend(batch.values)))
+        stream = self._pairs.map(_as_dict).name("outputs") if self._takes_pairs else self.to_datastream()
+        stream.sink_to(CollectSink(lambda batch: outputs.extend(batch.values)))
         return outputs
 
-    def to_dataframe(self, schema: Any) -> Any:
-        """A DataFrame of the outputs, batch or streaming as the input; see `DataStream.to_dataframe`."""
-        return self.to_datastream().to_dataframe(schema)
+    def to_dataframe(self, schema: Any = None) -> Any:
+        """A DataFrame of the outputs, batch or streaming as the input. Without a schema it has two columns: the key,
+        and `output`, a string (values that are no strings as JSON)."""
+        if schema is not None:
+            return self.to_datastream().to_dataframe(schema)
+        name, kind = self._key_column
+        return self._pairs.map(AsRow(name, kind == "string")).to_dataframe(f"{name} {kind}, output string")
+
+    @property
+    def _pairs(self) -> DataStream:
+        if self._output is None:
+            raise InvalidArgument("no agent was applied", way_out="call .apply(agent) before")
+        return self._output
+
+
+def _output_of(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
+
+
+def _as_dict(pair: tuple[Any, Any]) -> dict[Any, Any]:
+    return {pair[0]: pair[1]}
+
+
+class AsRow:
+    """A (key, output) pair as a row of two columns."""
+
+    def __init__(self, key_column: str, key_as_text: bool) -> None:
+        self._key_column = key_column
+        self._key_as_text = key_as_text
+
+    def __call__(self, pair: tuple[Any, Any]) -> dict[str, Any]:
+        key, output = pair
+        return {
+            self._key_column: str(key) if self._key_as_text and key is not None else key,
+            "output": output if isinstance(output, str) else json.dumps(output, default=_plain),
+        }
+
+
+def _plain(value: Any) -> Any:
+    """What json cannot write by itself."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if dump is not None else str(value)

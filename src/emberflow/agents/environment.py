@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, Self
 
-from emberflow.agents.agent import Agent, add_resource
+from emberflow.agents.agent import add_resource
 from emberflow.agents.builder import AgentBuilder
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.plan.agent_config import Configuration
@@ -101,15 +102,20 @@ class AgentsExecutionEnvironment:
     def from_dataframe(self, dataframe: Any, key_selector: str | Callable[[Any], Any]) -> AgentBuilder:
         """The rows of a table as dictionaries; the key is a column or a function of the row."""
         stream = self.env.from_dataframe(dataframe)
-        columns = list(getattr(dataframe, "columns", []))
-        if isinstance(key_selector, str):
-            if columns and key_selector not in columns:
-                raise InvalidArgument(
-                    f"the table has no column {key_selector!r}",
-                    cause=f"its columns: {', '.join(map(str, columns))}",
-                )
-            key_selector = Column(key_selector)
-        return AgentBuilder(self, stream.key_by(key_selector))
+        if not isinstance(key_selector, str):
+            return AgentBuilder(self, stream.key_by(key_selector))
+        columns = [str(name) for name in getattr(dataframe, "columns", [])]
+        if columns and key_selector not in columns:
+            near = get_close_matches(key_selector, columns, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InvalidArgument(
+                f"the table has no column {key_selector!r}{hint}", cause=f"its columns: {', '.join(columns)}"
+            )
+        kinds: dict[str, str] = (
+            dict(getattr(dataframe, "dtypes", ())) if hasattr(dataframe, "sparkSession") else {}
+        )
+        column = (key_selector, kinds.get(key_selector, "string"))
+        return AgentBuilder(self, stream.key_by(Column(key_selector)), key_column=column)
 
     # running
 
@@ -135,12 +141,13 @@ def _first(pair: tuple[Any, Any]) -> Any:
     return pair[0]
 
 
-def _pair(number: int, item: Any) -> tuple[Any, Any]:
-    if isinstance(item, dict):
-        for key, value in (("key", "value"), ("k", "v")):
-            if value in item and set(item) <= {key, value}:
-                return item.get(key, number), item[value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+def _pair(number: int, item: object) -> tuple[Any, Any]:
+    shown = shorten(item)
+    found: Any = item if isinstance(item, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    for key, value in (("key", "value"), ("k", "v")):
+        if value in found and set(found) <= {key, value}:
+            return found.get(key, number), found[value]
     raise InvalidArgument(
-        f"input {number} is {shorten(item)}",
+        f"input {number} is {shown}",
         way_out="from_list() takes items like {'key': 'ann', 'value': 'hello'}; the key may be left out",
     )

@@ -18,7 +18,7 @@ from emberflow.events.key_groups import stable_hash
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators import resource_cache
 from emberflow.operators.agent_recorder import AgentRecorder
-from emberflow.operators.agent_routes import RunnableAction, Routes
+from emberflow.operators.agent_routes import Routes, RunnableAction
 from emberflow.operators.agent_run import AgentRun
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Step
@@ -50,7 +50,7 @@ class AgentOperator(KeyedOperator):
         super().__init__(step)
         self.plan = spec.plan
         self._plan_id = spec.plan_id
-        self._pairs = spec.pairs
+        self._takes_pairs = spec.takes_pairs
         self.routes = Routes(spec.plan)
         options = spec.plan.config
         self.max_event_bytes: int = options.get(AgentExecutionOptions.MAX_EVENT_BYTES)
@@ -130,7 +130,7 @@ class AgentOperator(KeyedOperator):
         return self._drive(run)
 
     def _begin(self, run: AgentRun, value: Any, stamp: int | None) -> None:
-        event = run.begin(value[1] if self._pairs else value, stamp)
+        event = run.begin(value[1] if self._takes_pairs else value, stamp)
         if self._recorder is not None:
             self._recorder.event(run, event)
         try:
@@ -207,10 +207,8 @@ class AgentOperator(KeyedOperator):
             if self._recorder is not None:
                 self._recorder.event(run, event)
             if event.type == _OUTPUT:
-                output = event.attributes["output"]
-                self.collect(
-                    ({run.key: output} if self._pairs else output,), run.timestamp, run.scope.watermark
-                )
+                pair = (run.key, event.attributes["output"])
+                self.collect((pair,), run.timestamp, run.scope.watermark)
         run.tasks.extend(tasks)
         run.journal.changes.clear()
 

@@ -30,7 +30,7 @@ class AgentRecorder:
         config = plan.config
         directory = config.get(AgentConfigOptions.BASE_LOG_DIR)
         level = config.get(AgentConfigOptions.EVENT_LOG_LEVEL)
-        listeners = config.get(AgentConfigOptions.EVENT_LISTENERS) or []
+        listeners: list[Any] = config.get(AgentConfigOptions.EVENT_LISTENERS) or []
         log = None
         if directory and level is not EventLogLevel.OFF:
             settings = EventLogSettings(

@@ -136,9 +136,7 @@ class AgentRun:
 
     def _open_short_term(self) -> Memory:
         entry, agent = self.entry, self.agent
-        root = entry.get(MEMORY)
-        if root is None:
-            root = {}
+        root: dict[str, Any] = entry.get(MEMORY) or {}
         stamps = None
         if agent.ttl_ms:
             stamps = entry.setdefault(STAMPS, {})
@@ -156,7 +154,8 @@ class AgentRun:
     def sensory(self) -> MemoryObject:
         found = self._sensory
         if found is None:
-            root = self._sensory_root = {} if self._sensory_root is None else self._sensory_root
+            root: dict[str, Any] = {} if self._sensory_root is None else self._sensory_root
+            self._sensory_root = root
             memory = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, {})
             found = self._sensory = MemoryObject(memory)
         return found

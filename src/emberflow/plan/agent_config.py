@@ -131,9 +131,12 @@ class Configuration:
         self._values.update(found)  # pyright: ignore[reportUnknownArgumentType]
         return self
 
-    def merged(self, other: Configuration) -> Configuration:
-        """A new configuration; `other` wins."""
-        return Configuration({**self._values, **other._values})
+    def update(self, other: Configuration) -> None:
+        """Takes over all values of another configuration."""
+        self._values.update(other._values)
+
+    def copy(self) -> Configuration:
+        return Configuration(self._values)
 
     def to_dict(self) -> dict[str, Any]:
         return dict(self._values)

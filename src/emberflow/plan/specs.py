@@ -141,8 +141,8 @@ class AgentSpec(Spec):
     kind: str = "agent"
     plan: AgentPlan
     plan_id: str
-    pairs: bool = False
-    """Inputs are (key, input) pairs, and outputs leave as `{key: output}`."""
+    takes_pairs: bool = False
+    """Inputs are (key, input) pairs. Outputs always leave as (key, output) pairs."""
 
     @property
     def keyed(self) -> bool:

@@ -43,10 +43,7 @@ class MemoryObject:
 
     def get(self, path_or_ref: str | MemoryRef, default: Any = None) -> Any:
         """The value at a path; a MemoryObject if the path leads to a nested object; `default` if there is nothing."""
-        if path_or_ref.__class__ is MemoryRef:
-            path: str = path_or_ref.path  # type: ignore[union-attr]
-        else:
-            path = self._prefix + path_or_ref  # type: ignore[operator]
+        path = self._prefix + path_or_ref if isinstance(path_or_ref, str) else path_or_ref.path
         found = self._memory.get(path)
         if found is None:
             return default

@@ -15,6 +15,7 @@ Run on one host with `pytest -k "[spark-batch]"`, without Spark with `pytest -m 
 from emberflow.testing.comparison import per_key, unordered
 from emberflow.testing.files import LiteralEncoder, literal_files, read_committed
 from emberflow.testing.gaps import GAPS, Gap
+from emberflow.testing.golden_run import assert_golden
 from emberflow.testing.harness import Emitted, OperatorHarness, Outlet
 from emberflow.testing.hosts import (
     BATCH_HOSTS,
@@ -32,6 +33,17 @@ from emberflow.testing.hosts import (
 )
 from emberflow.testing.manual_clock import ManualClock
 from emberflow.testing.on_every_host import on_every_host
+from emberflow.testing.recorded_model import RecordedChatModel
+from emberflow.testing.run_agent import AgentTestRun, run_agent
+from emberflow.testing.scripted_model import (
+    ModelCall,
+    Reply,
+    ScriptedChatModel,
+    ScriptedError,
+    ScriptedTimeout,
+    When,
+    tool_call,
+)
 from emberflow.testing.sentinels import Crash, Cut, Pause, Sentinel, SimulatedCrash, WorkerKill
 from emberflow.testing.source import TestSource, Timed
 from emberflow.testing.spark_session import shared_session, spark_missing, stop_shared_session
@@ -48,6 +60,7 @@ __all__ = [
     "SPARK",
     "SPARK_BATCH",
     "STREAMING_HOSTS",
+    "AgentTestRun",
     "Committed",
     "Crash",
     "Cut",
@@ -56,20 +69,30 @@ __all__ = [
     "Host",
     "LiteralEncoder",
     "ManualClock",
+    "ModelCall",
     "OperatorHarness",
     "Outlet",
     "Pause",
+    "RecordedChatModel",
+    "Reply",
+    "ScriptedChatModel",
+    "ScriptedError",
+    "ScriptedTimeout",
     "Sentinel",
     "SimulatedCrash",
     "TestSource",
     "Timed",
+    "When",
     "WorkerKill",
+    "assert_golden",
     "literal_files",
     "on_every_host",
     "per_key",
     "read_committed",
+    "run_agent",
     "shared_session",
     "spark_missing",
     "stop_shared_session",
+    "tool_call",
     "unordered",
 ]

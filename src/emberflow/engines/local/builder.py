@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from emberflow.engines.calls import LoopCalls
@@ -50,7 +50,7 @@ class JobTasks:
         return sum(task.stage.calls_to_drain for task in self.all)
 
     @contextlib.contextmanager
-    def saving(self) -> Iterator[None]:
+    def saving(self) -> Generator[None]:
         """Keyed state may be stored inside this block, runs in flight included."""
         keyed = [task for tasks in self.keyed.values() for task in tasks]
         for task in keyed:
