@@ -11,17 +11,18 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from emberflow.cli import demo, doctor, explain, run
+from emberflow.cli import demo, doctor, events, explain, run
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
 from emberflow.errors import EmberflowError
 
-COMMANDS = (run, explain, doctor, demo)
+COMMANDS = (run, explain, events, doctor, demo)
 
 EXAMPLES = """\
 examples:
   emberflow demo                              see it work
   emberflow run pipeline.py --engine local    run a program in this process, without Java
   emberflow explain pipeline.py               show what the program compiles to
+  emberflow events show logs/                 show what an agent did
   emberflow doctor                            check this machine
 """
 

@@ -1,0 +1,69 @@
+"""Text that is safe and of known width on a terminal, with colours when they are wanted."""
+
+from __future__ import annotations
+
+import unicodedata
+from enum import Enum
+
+
+class Color(Enum):
+    RED = "31"
+    CYAN = "36"
+    DIM = "2"
+    BOLD = "1"
+
+
+def paint(text: str, color: Color, *, enabled: bool) -> str:
+    return f"\x1b[{color.value}m{text}\x1b[0m" if enabled and text else text
+
+
+def clean(text: str) -> str:
+    """One line without control characters: what an event holds must not drive the reader's terminal."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character.isspace():
+        return " "
+    return (
+        character.encode("ascii", "backslashreplace").decode()
+        if ord(character) > 127
+        else repr(character)[1:-1]
+    )
+
+
+def width_of(text: str) -> int:
+    """Columns that a clean text takes: wide characters take two, those that join the one before none."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fit(text: str, width: int) -> str:
+    """The text in at most `width` columns, with `…` where it was cut."""
+    if width_of(text) <= width:
+        return text
+    if width < 1:
+        return ""
+    kept: list[str] = []
+    room = width - 1
+    for character in text:
+        room -= _columns(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def pad(text: str, width: int) -> str:
+    """The text in exactly `width` columns."""
+    shown = fit(text, width)
+    return shown + " " * (width - width_of(shown))
