@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 from enum import Enum
+from types import FunctionType
 from typing import Any
 
 from emberflow.events.codecs import decode, encode
+from emberflow.plan import functions
 from emberflow.plan.resources import Secret
 
 _MARK = "$emberflow"
@@ -20,9 +22,17 @@ def to_json_value(value: Any) -> Any:
         return [to_json_value(item) for item in value]
     if kind is dict and all(type(name) is str and name != _MARK for name in value):
         return {name: to_json_value(item) for name, item in value.items()}
+    if kind is tuple:
+        return {_MARK: "tuple", "items": [to_json_value(item) for item in value]}
+    if kind is dict:
+        pairs = [[to_json_value(name), to_json_value(item)] for name, item in value.items()]
+        return {_MARK: "dict", "items": pairs}
     if isinstance(value, Secret):
         # Where it is found, never what it is.
         return {_MARK: "secret", "name": value.name, "file": value.file}
+    if isinstance(value, (FunctionType, type)):
+        named: Any = value
+        return {_MARK: "function", **functions.to_json(named)}
     shown = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, Enum):
         shown = f"{shown}.{value.name}"
@@ -39,6 +49,12 @@ def from_json_value(value: Any) -> Any:
     mark = found.get(_MARK)
     if mark == "secret":
         return Secret(found["name"], found["file"])
+    if mark == "tuple":
+        return tuple(from_json_value(item) for item in found["items"])
+    if mark == "dict":
+        return {from_json_value(name): from_json_value(item) for name, item in found["items"]}
+    if mark == "function":
+        return functions.from_json(found)
     if mark == "value":
         return decode(base64.b64decode(found["data"]))
     return {name: from_json_value(item) for name, item in found.items()}

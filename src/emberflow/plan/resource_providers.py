@@ -8,7 +8,6 @@ from typing import Any
 
 from emberflow.errors import InvalidAgent, NotSerializable
 from emberflow.events.codecs import encode
-from emberflow.plan import functions
 from emberflow.plan.json_values import from_json_value, to_json_value
 from emberflow.plan.resources import ResourceDescriptor, ResourceType
 
@@ -26,7 +25,7 @@ class ResourceProvider:
         if self.descriptor is None:
             return {"instance": to_json_value(self.instance)}
         made = self.descriptor
-        return {"class": functions.to_json(made.clazz), "arguments": to_json_value(made.arguments)}
+        return {"class": made.class_to_json(), "arguments": to_json_value(made.arguments)}
 
     def describe(self) -> str:
         made = self.descriptor
@@ -62,9 +61,7 @@ def providers_from_json(data: dict[str, dict[str, Any]]) -> Providers:
                 instance = from_json_value(body["instance"])
                 made[kind][name] = ResourceProvider(name=name, type=kind, instance=instance)
             else:
-                clazz: Any = functions.from_json(body["class"])
-                arguments = from_json_value(body["arguments"])
-                descriptor = ResourceDescriptor(clazz=clazz, arguments=arguments)
+                descriptor = ResourceDescriptor.from_json(body["class"], from_json_value(body["arguments"]))
                 made[kind][name] = ResourceProvider(name=name, type=kind, descriptor=descriptor)
     return made
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from emberflow.errors import InvalidAgent, ResourceFailed, describe_cause
+from emberflow.plan import functions
 
 
 class ResourceType(Enum):
@@ -89,6 +90,17 @@ _SECRET_NAME = re.compile(
 )
 
 
+# Tokens that are pieces of text or places in a list.
+_HARMLESS = re.compile(
+    r"(^|_)(max|min|stop|start|eos|bos|pad|unk|sep|mask|cls|special|page|next|continuation)_tokens?$"
+)
+
+
+def _is_secret(name: str) -> bool:
+    spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return bool(_SECRET_NAME.search(spelled)) and not _HARMLESS.search(spelled)
+
+
 class ResourceDescriptor:
     """A class and the arguments to make it with: `ResourceDescriptor(clazz=MyModel, temperature=0.1)`."""
 
@@ -118,11 +130,26 @@ class ResourceDescriptor:
         self.target_clazz = target_clazz
         self.arguments: dict[str, Any] = {**(arguments or {}), **kwargs}
         for name, value in self.arguments.items():
-            if isinstance(value, str) and value and _SECRET_NAME.search(name):
+            if isinstance(value, str) and value and _is_secret(name):
                 raise InvalidAgent(
                     f"the argument {name!r} of {target_clazz} is a secret written into the program",
                     way_out=f"{name}=Secret('{name.upper()}') takes it from the environment of the worker",
                 )
+
+    @staticmethod
+    def from_json(clazz: dict[str, str], arguments: dict[str, Any]) -> ResourceDescriptor:
+        """A class that is named is not imported: only the worker need have it."""
+        if "module" in clazz:
+            return ResourceDescriptor(
+                target_module=clazz["module"], target_clazz=clazz["qualname"], arguments=arguments
+            )
+        made: Any = functions.from_json(clazz)
+        return ResourceDescriptor(clazz=made, arguments=arguments)
+
+    def class_to_json(self) -> dict[str, str]:
+        if self._clazz is None:
+            return {"module": self.target_module, "qualname": self.target_clazz}
+        return functions.to_json(self._clazz)
 
     @property
     def clazz(self) -> type[Any]:

@@ -1,0 +1,145 @@
+"""Events of agents: classes made of fields, plain events, and the way between them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import field
+from typing import Any, ClassVar
+
+import pytest
+
+from emberflow.agents import Event, EventType, InputEvent, OutputEvent
+from emberflow.errors import InvalidArgument
+from emberflow.events.agent_events import fields_of
+
+
+class Scored(Event):
+    score: int
+    reason: str = ""
+    tags: list[str] = field(default_factory=list[str])
+
+
+class Rescored(Scored):
+    before: int = 0
+
+
+class Empty(Event):
+    pass
+
+
+class Named(Event):
+    EVENT_TYPE: ClassVar[str] = "named.event"
+    name: str
+
+
+class Own(Event):
+    def __init__(self, value: Any) -> None:
+        self.attributes = {"value": value}
+
+
+def test_fields_are_attributes() -> None:
+    event = Scored(score=3)
+    assert event.attributes == {"score": 3, "reason": "", "tags": []}
+    assert event.get_attr("score") == 3
+    assert event.get_attr("nope") is None
+    event.set_attr("score", 4)
+    assert event.score == 4
+    assert event.attributes["score"] == 4
+    assert Scored(score=1).tags is not Scored(score=1).tags
+
+
+def test_types() -> None:
+    assert [kind.EVENT_TYPE for kind in (Scored, Rescored, Empty, Named, Own)] == [
+        "Scored",
+        "Rescored",
+        "Empty",
+        "named.event",
+        "Own",
+    ]
+    assert Scored(score=1).type == Scored(score=1).get_type() == "Scored"
+    assert EventType.InputEvent == InputEvent(1).type == "_input_event"
+    assert EventType.OutputEvent == OutputEvent(1).type == "_output_event"
+
+
+def test_what_a_class_declares() -> None:
+    assert fields_of(Scored) == ["score", "reason", "tags"]
+    assert fields_of(Rescored) == ["score", "reason", "tags", "before"]
+    assert fields_of(Empty) == []
+    assert fields_of(InputEvent) == ["input"]
+    assert fields_of(OutputEvent) == ["output"]
+    assert fields_of(Own) is None
+    assert fields_of(Event) is None
+
+
+def test_wrong_fields_are_refused() -> None:
+    with pytest.raises(TypeError):
+        Scored()  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Empty(1)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError, match="'Scored' event has no attribute 'nope'"):
+        _ = Scored(score=1).nope
+    with pytest.raises(InvalidArgument, match="an event needs a type"):
+        Event(type="")
+
+
+def test_equal_by_type_and_contents() -> None:
+    assert Scored(score=1) == Event(
+        type="Scored", attributes={"score": 1, "reason": "", "tags": []}, id="another"
+    )
+    assert Scored(score=1) != Scored(score=2)
+    assert InputEvent(1) != OutputEvent(1)
+    assert Scored(score=1) != 1
+    assert len({Scored(score=1), Scored(score=1)}) == 2
+
+
+def test_shown() -> None:
+    assert repr(Scored(score=1)) == "Scored(score=1, reason='', tags=[])"
+    assert repr(Event(type="a", attributes={"b": 1})) == "Event('a', b=1)"
+    assert repr(InputEvent("x")) == "InputEvent(input='x')"
+
+
+def test_typed_forms_keep_the_identity() -> None:
+    plain = Event(type="Scored", attributes={"score": 1, "more": 2}, id="id-1")
+    plain.upstream_event_id, plain.upstream_action_name = "id-0", "act"
+    typed = Scored.from_event(plain)
+    assert isinstance(typed, Scored)
+    assert (typed.score, typed.reason) == (1, "")
+    assert (typed.id, typed.upstream_event_id, typed.upstream_action_name) == ("id-1", "id-0", "act")
+    assert Scored.from_event(typed) is typed
+    assert Event.from_event(typed) is typed
+
+
+def test_typed_forms_of_built_in_and_own_classes() -> None:
+    plain = Event(type="_input_event", attributes={"input": 5})
+    assert InputEvent.from_event(plain).input == 5
+    assert OutputEvent.from_event(Event(type="_output_event", attributes={"output": 6})).output == 6
+    assert Own.from_event(Event(type="Own", attributes={"value": 1})) == Own(1)
+
+
+def test_an_attribute_that_is_missing() -> None:
+    with pytest.raises(InvalidArgument, match="has no attribute 'score', which Scored needs") as caught:
+        Scored.from_event(Event(type="Scored", attributes={"scoer": 1}))
+    assert "'scoer'" in str(caught.value)
+
+
+def test_from_json() -> None:
+    event = Event.from_json('{"type": "a", "attributes": {"b": [1]}, "id": "x"}')
+    assert event == Event(type="a", attributes={"b": [1]})
+    assert event.id == "x"
+    assert Event.from_json('{"type": "a"}').attributes == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"type": ""}', "5"])
+def test_what_is_no_event(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="in JSON"):
+        Event.from_json(text)
+
+
+@pytest.mark.parametrize("event", [Scored(score=1), Named(name="n"), InputEvent({"a": 1}), Event(type="t")])
+def test_events_travel(event: Event) -> None:
+    event.id = "id-1"
+    for moved in (pickle.loads(pickle.dumps(event)), copy.deepcopy(event)):
+        assert moved == event
+        assert type(moved) is type(event)
+        assert moved.id == "id-1"
