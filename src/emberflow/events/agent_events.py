@@ -50,7 +50,7 @@ class Event:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "EVENT_TYPE" not in cls.__dict__:
-            cls.EVENT_TYPE = cls.__name__
+            setattr(cls, "EVENT_TYPE", cls.__name__)  # noqa: B010 - a constant of the subclass
         cls.type = cls.EVENT_TYPE
         declares = any(not _is_class_variable(hint) for hint in inspect.get_annotations(cls).values())
         if "__init__" not in cls.__dict__ and (declares or cls.__init__ is Event.__init__):
@@ -98,13 +98,14 @@ class Event:
     @classmethod
     def from_json(cls, json_str: str) -> Event:
         try:
-            data = json.loads(json_str)
-        except ValueError as error:
+            data: Any = json.loads(json_str)
+            kind = data["type"]
+            if not kind:
+                raise ValueError("its type is empty")
+        except (ValueError, KeyError, TypeError) as error:
             raise InvalidArgument("this is not an event in JSON", cause=describe_cause(error)) from error
-        if not isinstance(data, dict) or not data.get("type"):  # pyright: ignore[reportUnknownMemberType]
-            raise InvalidArgument("an event in JSON needs a 'type' that is not empty")
-        event = Event(type=data["type"], attributes=data.get("attributes") or {})  # pyright: ignore[reportUnknownArgumentType]
-        event.id = str(data.get("id") or "")  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        event = Event(type=kind, attributes=data.get("attributes") or {})
+        event.id = str(data.get("id") or "")
         return event
 
     def __eq__(self, other: object) -> bool:

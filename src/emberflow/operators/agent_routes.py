@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +22,7 @@ class RunnableAction:
         self.name = action.name
         self.call = action.function
         self.config = action.config
-        self.is_async = inspect.iscoroutinefunction(action.function)
+        self.is_async = action.is_async
         self.types = frozenset(trigger.type for trigger in action.triggers if trigger.type)
         self.matches = [_matcher(action, trigger) for trigger in action.triggers if not trigger.type]
         self.convert = action.event_class

@@ -18,7 +18,8 @@ from emberflow.operators.scope import SavedScope, Scope
 from emberflow.state.blame import unserializable_state
 from emberflow.state.entry import Entry
 
-VERSION = 1
+VERSION = 2
+"""1 had no pages."""
 HOT_LIMIT_BYTES = 32 * 1024
 BUCKETS = 256
 
@@ -45,17 +46,20 @@ class GroupLayout:
         self._buckets: dict[int, dict[Any, dict[str, Any]]] = {}
         self._tombstones: set[Any] = set()
         self._has_cold = False
+        self._next_page = BUCKETS
         self._saved: SavedScope | None = None
         self._hot: dict[Any, Entry] = {}
         self.armed_ms: int | None = None
         """The engine's own timer for the group's next processing-time timer, if one is set."""
         if hot is not None:
-            body = decode(hot)
-            if body[0] != VERSION:
+            version, *body = decode(hot)
+            if version not in (1, VERSION):
                 raise CorruptData(
-                    f"keyed state of format {body[0]} cannot be read", way_out="update emberflow"
+                    f"keyed state of format {version} cannot be read", way_out="update emberflow"
                 )
-            _, self._saved, self._has_cold, self.armed_ms, entries, tombstones = body
+            if version == VERSION:
+                self._next_page = body.pop()
+            self._saved, self._has_cold, self.armed_ms, entries, tombstones = body
             self._hot = {key: Entry(values) for key, values in entries.items()}
             self._tombstones = set(tombstones)
         self._from_cold: set[Any] = set()
@@ -68,6 +72,7 @@ class GroupLayout:
             saved=self._saved,
             entries=self._hot,
             loader=self,
+            pages=self,
             owns=owns,
         )
 
@@ -81,6 +86,20 @@ class GroupLayout:
         self._from_cold.add(key)
         return Entry(found)
 
+    # pages share the numbers of the cold store with its buckets
+
+    def get_page(self, number: int) -> bytes | None:
+        return self._cold.get(number)
+
+    def put_page(self, number: int | None, data: bytes) -> int:
+        chosen = self._next_page if number is None else number
+        self._next_page = max(self._next_page, chosen + 1)
+        self._cold.put(chosen, data)
+        return chosen
+
+    def remove_page(self, number: int) -> None:
+        self._cold.remove(number)
+
     def commit(self, scope: Scope) -> bytes | None:
         """Writes cold buckets as needed; returns the new hot blob, or None if nothing changed."""
         entries = scope.entries
@@ -93,6 +112,7 @@ class GroupLayout:
             # Most recently used last. Another key may be equal but not identical (1 and True): keep the entry.
             entry = entries.pop(key)
             entry.dirty = False
+            entry.write_pages(self)
             if entry:
                 entries[key] = entry
                 self._from_cold.discard(key)
@@ -117,7 +137,8 @@ class GroupLayout:
     def _encode(self, saved: SavedScope, entries: dict[Any, Entry]) -> bytes:
         plain = {key: dict(entry) for key, entry in entries.items()}
         try:
-            return encode((VERSION, saved, self._has_cold, self.armed_ms, plain, list(self._tombstones)))
+            body = (saved, self._has_cold, self.armed_ms, plain, list(self._tombstones), self._next_page)
+            return encode((VERSION, *body))
         except NotSerializable as error:
             raise unserializable_state(self._step, plain, error) from error
 

@@ -14,6 +14,7 @@ from emberflow.events.batch import MIN_WATERMARK
 from emberflow.operators.channels import ChannelClock, ChannelId, SavedChannel
 from emberflow.operators.timers import TimerQueue
 from emberflow.state.entry import Entry
+from emberflow.state.pages import PageStore
 
 
 class EntryLoader(Protocol):
@@ -49,6 +50,7 @@ class Scope:
         "event_timers",
         "loader",
         "owns",
+        "pages",
         "processing_timers",
         "removed",
         "watermark",
@@ -64,6 +66,7 @@ class Scope:
         saved: SavedScope | None = None,
         entries: dict[Any, Entry] | None = None,
         loader: EntryLoader | None = None,
+        pages: PageStore | None = None,
         owns: Callable[[Any], bool] = lambda key: True,
     ) -> None:
         saved = saved or SavedScope()
@@ -71,6 +74,7 @@ class Scope:
         self.owns = owns
         self.entries: dict[Any, Entry] = {} if entries is None else entries
         self.loader: EntryLoader = loader or NothingStored()
+        self.pages = pages
         self.watermark = saved.watermark
         self.channels = ChannelClock(channels, idle_ms, saved.channels, clock.now_ms())
         self.event_timers = TimerQueue(saved.event_timers)

@@ -61,13 +61,13 @@ def check(plan: AgentPlan) -> list[str]:
         {name: look_into(action.function) for name, action in plan.actions.items()}, expressions_of(plan)
     )
     known.classes = _classes(plan, known.code.values())
-    _check_input(plan, known)
     warnings: list[str] = []
     for action in plan.actions.values():
         _check_annotation(plan, action, known)
         for trigger in action.triggers:
             warnings += _check_types(plan, action, trigger, known)
             warnings += _check_attributes(plan, action, trigger, known)
+    _check_input(plan, known)
     for name in plan.actions:
         warnings += _check_sends(plan, name, known)
     return list(dict.fromkeys(warnings))

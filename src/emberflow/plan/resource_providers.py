@@ -47,6 +47,10 @@ def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers
         if name in own[kind]:
             raise InvalidAgent(f"agent {agent_name!r} defines the {kind.value} {name!r} twice")
         own[kind][name] = _provider(agent_name, kind, name, value)
+    # What a test puts in place of the agent's own.
+    replacements: dict[tuple[str, ResourceType], Any] = getattr(agent, "replacements", {})
+    for (name, kind), value in replacements.items():
+        own[kind][name] = _provider(agent_name, kind, name, value)
     for kind, named in own.items():
         made[kind].update(named)
     return made

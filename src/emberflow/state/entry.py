@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from emberflow.event_time.clock import Clock, SystemClock
+from emberflow.state.pages import Fields, PageStore
 
 
 class Entry(dict[str, Any]):
@@ -18,6 +19,12 @@ class Entry(dict[str, Any]):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.dirty = False
+
+    def write_pages(self, store: PageStore) -> None:
+        """Large values that keep pages of their own go there; called before the entry is stored."""
+        for value in self.values():
+            if value.__class__ is Fields and value.touched:
+                value.flush(store)
 
 
 class Cursor:

@@ -6,6 +6,7 @@ assert run.outputs == ["hi", "hi for the 2nd time"]
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,13 +89,6 @@ def _with_resources(agent: Agent, resources: dict[tuple[str, ResourceType], Any]
     """The agent with some resources replaced; the agent itself stays as it is."""
     if not resources:
         return agent
-    import copy
-
-    changed = copy.copy(agent)
-    replaced: dict[ResourceType, dict[str, Any]] = {
-        kind: dict(named) for kind, named in agent.resources.items()
-    }
-    for (name, kind), instance in resources.items():
-        replaced.setdefault(kind, {})[name] = instance
-    changed.__dict__["_resources"] = replaced
+    changed: Any = copy.copy(agent)
+    changed.replacements = resources
     return changed

@@ -226,9 +226,13 @@ def test_no_actions() -> None:
 
 
 def test_nothing_takes_the_input() -> None:
-    text = refused(agent_of((["type == 'Scored'"], start), ([Stored], start)))
+    text = refused(agent_of(([OutputEvent], start)))
     assert "agent 'Triage' does nothing" in text
-    assert "'step1' waits for Stored" in text
+    assert "'step0' waits for _output_event" in text
+
+
+def test_a_misspelt_input_is_named_first() -> None:
+    assert "did you mean '_input_event'?" in refused(agent_of((["_inptu_event"], start)))
 
 
 def test_a_type_that_is_almost_right() -> None:

@@ -299,6 +299,7 @@ class TaskBuilder:
                     saved=_share(stored, owns, set(channels)) if stored else None,
                     entries={key: entry for key, entry in entries.items() if count == 1 or owns(key)},
                     loader=self._store.loader(node.uid),
+                    pages=self._store.pages(),
                     owns=owns,
                 )
             )

@@ -17,6 +17,7 @@ from emberflow.events.codecs import decode, encode
 from emberflow.operators.scope import EntryLoader, SavedScope, Scope
 from emberflow.state.blame import unserializable_state
 from emberflow.state.entry import Entry
+from emberflow.state.pages import PageStore
 
 _HEADER = struct.Struct("<4sBIQ")
 _MAGIC = b"EFCP"
@@ -56,6 +57,10 @@ class CheckpointStore(Protocol):
         """Finds entries that are not in memory."""
         ...
 
+    def pages(self) -> PageStore | None:
+        """Where large values are stored apart from their keys; None if they are not."""
+        ...
+
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None: ...
 
 
@@ -69,6 +74,9 @@ class NoCheckpoints:
         return {}
 
     def loader(self, uid: str) -> EntryLoader | None:
+        return None
+
+    def pages(self) -> PageStore | None:
         return None
 
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
@@ -97,6 +105,9 @@ class FileCheckpoints:
         return {key: Entry(values) for key, values in self._entries.pop(uid, {}).items()}
 
     def loader(self, uid: str) -> EntryLoader | None:
+        return None
+
+    def pages(self) -> PageStore | None:
         return None
 
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:

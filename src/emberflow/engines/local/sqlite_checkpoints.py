@@ -14,6 +14,7 @@ from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.scope import EntryLoader, Scope
 from emberflow.state.entry import Entry
+from emberflow.state.pages import PageStore
 
 SQLITE_FILE = "state.db"
 _CACHED_ENTRIES = 200_000
@@ -33,6 +34,7 @@ class SqliteCheckpoints:
                 "create table if not exists entries(uid text, hash integer, data blob, primary key(uid, hash))"
                 " without rowid"
             )
+            self._db.execute("create table if not exists pages(number integer primary key, data blob)")
         except (OSError, sqlite3.Error) as error:
             raise unusable(directory, error) from error
 
@@ -45,6 +47,9 @@ class SqliteCheckpoints:
 
     def loader(self, uid: str) -> EntryLoader | None:
         return _Loader(self._db, uid)
+
+    def pages(self) -> PageStore | None:
+        return _Pages(self._db)
 
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
         try:
@@ -64,6 +69,7 @@ class SqliteCheckpoints:
     def _save_scope(self, uid: str, scope: Scope) -> None:
         changed: dict[Any, Entry | None] = dict.fromkeys(scope.removed)
         changed.update((key, entry or None) for key, entry in scope.entries.items() if entry.dirty)
+        pages = _Pages(self._db)
         by_hash: dict[int, dict[Any, Entry | None]] = {}
         for key, entry in changed.items():
             by_hash.setdefault(stable_hash(key), {})[key] = entry
@@ -73,6 +79,7 @@ class SqliteCheckpoints:
                 if entry is None:
                     stored.pop(key, None)
                 else:
+                    entry.write_pages(pages)
                     stored[key] = dict(entry)
             if stored:
                 self._db.execute(
@@ -88,6 +95,25 @@ class SqliteCheckpoints:
 
     def close(self) -> None:
         self._db.close()
+
+
+class _Pages:
+    """Pages of all steps; their numbers are SQLite's row numbers."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def get_page(self, number: int) -> bytes | None:
+        row = self._db.execute("select data from pages where number = ?", (number,)).fetchone()
+        return None if row is None else row[0]
+
+    def put_page(self, number: int | None, data: bytes) -> int:
+        made = self._db.execute("insert or replace into pages values(?, ?)", (number, data)).lastrowid
+        assert made is not None
+        return made
+
+    def remove_page(self, number: int) -> None:
+        self._db.execute("delete from pages where number = ?", (number,))
 
 
 class _Loader:
