@@ -1,4 +1,4 @@
-"""`emberflow demo`: a small shop, live, with a report at the end."""
+"""`emberflow demo`: an agent on a live stream, with a report at the end."""
 
 from emberflow.demo.command import main
 

@@ -14,46 +14,52 @@ from emberflow.connectors.client_sinks import CollectSink
 from emberflow.demo.observations import Observer, outcome
 from emberflow.demo.report import write_report
 from emberflow.demo.run_facts import RunFacts, versions
-from emberflow.demo.shop import build
-from emberflow.demo.summary import heading, summary
+from emberflow.demo.summary import heading, next_steps, summary
+from emberflow.demo.triage import build
 from emberflow.plan.job import JobMetrics
 from emberflow.plan.job_graph import JobGraph
 from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
 
-ORDERS = 5_000
-ORDERS_PER_S = 250.0
+REVIEWS = 4_000
+REVIEWS_PER_S = 200.0
 TASKS = 2
-WARM_UP_ORDERS = 1_000
+WARM_UP_REVIEWS = 300
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the demo; 0 when every order arrived."""
+    """Runs the demo; 0 when every review was judged."""
     args = _parser().parse_args(argv)
     folder = Path(args.out) if args.out else Path(tempfile.mkdtemp(prefix="emberflow-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
     if args.quiet:
         os.environ["EMBERFLOW_QUIET"] = "1"
     facts = RunFacts(
-        engine=args.engine, orders=args.events, orders_per_s=args.rate, parallelism=TASKS, versions=versions()
+        engine=args.engine,
+        reviews=args.events,
+        reviews_per_s=args.rate,
+        parallelism=TASKS,
+        versions=versions(),
     )
     if not args.quiet:
         print(heading(facts), flush=True)
     began = time.monotonic()
     if args.engine == "spark":
         _say("starting Spark and warming it up …", quiet=args.quiet)
-        _run(_environment(args.engine), "warm-up", orders=WARM_UP_ORDERS, orders_per_s=None)
+        _run(_environment(args.engine), "warm-up", reviews=WARM_UP_REVIEWS, reviews_per_s=None)
         _say("", quiet=args.quiet)
     facts = replace(facts, start_up_s=time.monotonic() - began)
     env, start_ms = _environment(args.engine), int(time.time() * 1000)
     observer, graph, metrics = _run(
-        env, "demo", orders=args.events, orders_per_s=args.rate, start_ms=start_ms
+        env, "demo", reviews=args.events, reviews_per_s=args.rate, start_ms=start_ms
     )
-    result = outcome(observer, orders_per_s=args.rate, start_ms=start_ms)
+    result = outcome(observer, reviews_per_s=args.rate, start_ms=start_ms)
     total_s = time.monotonic() - began
     report = write_report(folder / "report.html", result, facts, graph, metrics, total_s)
     if not args.quiet:
         print(summary(result, facts, metrics, total_s, color=sys.stdout.isatty()))
     print(f"report      {report.resolve().as_uri()}")
+    if not args.quiet:
+        print(next_steps())
     return _checked(len(result.deliveries), args.events)
 
 
@@ -63,17 +69,22 @@ def _environment(engine: str) -> StreamExecutionEnvironment:
 
 
 def _run(
-    env: StreamExecutionEnvironment, name: str, *, orders: int, orders_per_s: float | None, start_ms: int = 0
+    env: StreamExecutionEnvironment,
+    name: str,
+    *,
+    reviews: int,
+    reviews_per_s: float | None,
+    start_ms: int = 0,
 ) -> tuple[Observer, JobGraph, JobMetrics]:
     observer = Observer()
     build(
         env,
-        orders=orders,
-        orders_per_s=orders_per_s,
+        reviews=reviews,
+        reviews_per_s=reviews_per_s,
         start_ms=start_ms,
-        sales_sink=CollectSink(observer.on_sales),
-        alerts_sink=CollectSink(observer.on_alerts),
-        revenue_sink=CollectSink(observer.on_revenue),
+        verdicts_sink=CollectSink(observer.on_verdicts),
+        escalations_sink=CollectSink(observer.on_escalations),
+        moods_sink=CollectSink(observer.on_moods),
     )
     graph = env.job_graph(name)
     return observer, graph, env.execute(name).metrics
@@ -90,7 +101,7 @@ def _checked(arrived: int, wanted: int) -> int:
     if arrived == wanted:
         return 0
     print(
-        f"{arrived:,} sales arrived instead of {wanted:,}: this must not happen, please report it",
+        f"{arrived:,} verdicts arrived instead of {wanted:,}: this must not happen, please report it",
         file=sys.stderr,
     )
     return 1
@@ -99,16 +110,16 @@ def _checked(arrived: int, wanted: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="emberflow demo",
-        description="A small shop, live: orders by customer, a call per order, revenue per product and 5 seconds.",
+        description="An agent on a live stream: a model call per review, memory per product, unhappy customers escalated.",
     )
     parser.add_argument(
         "--engine", choices=("spark", "local"), default="spark", help="where to run (default: spark)"
     )
     parser.add_argument(
-        "--events", type=_positive, default=ORDERS, help=f"how many orders (default: {ORDERS:,})"
+        "--events", type=_positive, default=REVIEWS, help=f"how many reviews (default: {REVIEWS:,})"
     )
     parser.add_argument(
-        "--rate", type=_rate, default=ORDERS_PER_S, help=f"orders a second (default: {ORDERS_PER_S:g})"
+        "--rate", type=_rate, default=REVIEWS_PER_S, help=f"reviews a second (default: {REVIEWS_PER_S:g})"
     )
     parser.add_argument(
         "--out", metavar="DIR", help="where the report goes (default: a new folder for temporary files)"

@@ -1,7 +1,7 @@
-"""What the demo sees while it runs, and what follows from it: latencies, rates, percentiles.
+"""What the demo sees while it runs, and what follows from it: latencies, rates, calls side by side.
 
-An order's latency runs from the moment it was due at the source to the moment its sale was delivered to this process.
-When the source began is not told by an engine; no order is made before it is due, so the order that was made soonest
+A review's latency runs from the moment it was due at the source to the moment its verdict was delivered to this process.
+When the source began is not told by an engine; no review is made before it is due, so the review that was made soonest
 after its due moment gives it away.
 """
 
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from emberflow.demo.shop import Alert, Revenue, Sale
+from emberflow.demo.triage import Escalation, Moods, Verdict
 
 PERCENTILES = (50, 95, 99)
+MOODS = ("happy", "neutral", "unhappy")
 
 
 class Observer:
@@ -24,22 +25,22 @@ class Observer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.sales: list[tuple[float, Sale]] = []
-        self.alerts: list[Alert] = []
-        self.revenue: list[Revenue] = []
+        self.verdicts: list[tuple[float, Verdict]] = []
+        self.escalations: list[Escalation] = []
+        self.moods: list[Moods] = []
 
-    def on_sales(self, batch: Any) -> None:
+    def on_verdicts(self, batch: Any) -> None:
         now_ms = time.time() * 1000
         with self._lock:
-            self.sales.extend((now_ms, sale) for sale in batch.values)
+            self.verdicts.extend((now_ms, verdict) for verdict in batch.values)
 
-    def on_alerts(self, batch: Any) -> None:
+    def on_escalations(self, batch: Any) -> None:
         with self._lock:
-            self.alerts.extend(batch.values)
+            self.escalations.extend(batch.values)
 
-    def on_revenue(self, batch: Any) -> None:
+    def on_moods(self, batch: Any) -> None:
         with self._lock:
-            self.revenue.extend(batch.values)
+            self.moods.extend(batch.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,12 @@ class Outcome:
     """A finished run."""
 
     deliveries: list[Delivery]
-    alerts: list[Alert]
-    revenue: list[Revenue]
+    escalations: list[Escalation]
+    moods: list[Moods]
+    calls: list[tuple[float, float]]
+    """When the model was asked and when it had answered, in seconds after the source's start."""
     start_ms: int
-    """Event time of the first order."""
+    """Event time of the first review."""
 
     @cached_property
     def first_delivery_s(self) -> float:
@@ -75,7 +78,7 @@ class Outcome:
 
     @cached_property
     def steady_from_s(self) -> float:
-        """From when on orders found the backlog of the start-up gone: the first time the newest delivery was quick."""
+        """From when on reviews found the backlog of the start-up gone: the first time the newest delivery was quick."""
         waited = sorted(self.deliveries, key=lambda item: item.created_s)
         usual = percentile([item.latency_s for item in waited[len(waited) // 2 :]], 95)
         behind = [item.created_s for item in waited if item.latency_s > 1.5 * usual]
@@ -85,6 +88,28 @@ class Outcome:
     def steady(self) -> list[Delivery]:
         return [item for item in self.deliveries if item.created_s >= self.steady_from_s]
 
+    @cached_property
+    def in_flight(self) -> list[tuple[float, int]]:
+        """(moment, how many calls waited from then on), at every start and end of a call."""
+        # An end before a start of the same moment: calls that only touch each other do not overlap.
+        changes = sorted([(end, -1) for _, end in self.calls] + [(start, 1) for start, _ in self.calls])
+        waiting = 0
+        found: list[tuple[float, int]] = []
+        for moment, change in changes:
+            waiting += change
+            found.append((moment, waiting))
+        return found
+
+    @cached_property
+    def side_by_side(self) -> int:
+        """The most calls that waited at one moment."""
+        return max((waiting for _, waiting in self.in_flight), default=0)
+
+    @cached_property
+    def waiting_s(self) -> float:
+        """All calls one after the other would have taken so long."""
+        return sum(end - start for start, end in self.calls)
+
     def latencies(self) -> dict[int, float]:
         """Percentile -> seconds, over the whole run."""
         return percentiles([item.latency_s for item in self.deliveries])
@@ -93,19 +118,24 @@ class Outcome:
         return percentiles([item.latency_s for item in self.steady])
 
 
-def outcome(observer: Observer, *, orders_per_s: float, start_ms: int) -> Outcome:
+def outcome(observer: Observer, *, reviews_per_s: float, start_ms: int) -> Outcome:
     due = [
-        (sale.order.number * 1000 / orders_per_s, delivered_ms, sale.order.made_ms)
-        for delivered_ms, sale in observer.sales
+        (verdict.review.number * 1000 / reviews_per_s, delivered_ms, verdict.review.made_ms)
+        for delivered_ms, verdict in observer.verdicts
     ]
     began_ms = min((made_ms - due_ms for due_ms, _, made_ms in due), default=0.0)
     deliveries = [
         Delivery(due_ms / 1000, (delivered_ms - began_ms) / 1000) for due_ms, delivered_ms, _ in due
     ]
+    calls = [
+        ((verdict.asked_ms - began_ms) / 1000, (verdict.answered_ms - began_ms) / 1000)
+        for _, verdict in observer.verdicts
+    ]
     return Outcome(
         sorted(deliveries, key=lambda item: item.delivered_s),
-        sorted(observer.alerts, key=lambda item: item.number),
-        sorted(observer.revenue, key=lambda item: (item.start_ms, item.product)),
+        sorted(observer.escalations, key=lambda item: item.number),
+        sorted(observer.moods, key=lambda item: (item.start_ms, item.mood)),
+        sorted(calls),
         start_ms,
     )
 
@@ -154,17 +184,29 @@ def histogram(values: Sequence[float], bins: int) -> list[tuple[float, float, in
     return [(index * step, (index + 1) * step, count) for index, count in enumerate(counts)]
 
 
-def revenue_by_window(revenue: Iterable[Revenue]) -> dict[int, dict[str, float]]:
-    """Window start -> product -> amount."""
+def most_per_step(in_flight: Iterable[tuple[float, int]], step_s: float) -> list[tuple[float, float]]:
+    """(start of a step, most calls that waited in it), gaps included."""
+    most: dict[int, int] = {}
+    last, waiting = 0, 0
+    for moment, now_waiting in in_flight:
+        step = int(moment / step_s)
+        for passed in range(last, step + 1):
+            most[passed] = max(most.get(passed, 0), waiting)
+        most[step] = max(most[step], now_waiting)
+        last, waiting = step, now_waiting
+    return [(step * step_s, float(count)) for step, count in sorted(most.items())]
+
+
+def moods_by_window(moods: Iterable[Moods]) -> dict[int, dict[str, float]]:
+    """Window start -> mood -> reviews."""
     found: dict[int, dict[str, float]] = {}
-    for item in revenue:
-        found.setdefault(item.start_ms, {})[item.product] = item.amount
+    for item in moods:
+        found.setdefault(item.start_ms, {})[item.mood] = float(item.reviews)
     return dict(sorted(found.items()))
 
 
-def revenue_by_product(revenue: Iterable[Revenue]) -> dict[str, float]:
-    """Product -> amount, the largest first."""
-    found: dict[str, float] = {}
-    for item in revenue:
-        found[item.product] = found.get(item.product, 0.0) + item.amount
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+def reviews_by_mood(moods: Iterable[Moods]) -> dict[str, int]:
+    found: dict[str, int] = dict.fromkeys(MOODS, 0)
+    for item in moods:
+        found[item.mood] += item.reviews
+    return found

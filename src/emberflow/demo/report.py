@@ -13,18 +13,21 @@ from emberflow.demo.observations import (
     Outcome,
     histogram,
     latency_over_time,
+    moods_by_window,
+    most_per_step,
     per_second,
-    revenue_by_product,
-    revenue_by_window,
 )
 from emberflow.demo.page_style import STYLE
+from emberflow.demo.reviews import CALL_MS, PRODUCTS
 from emberflow.demo.run_facts import RunFacts
-from emberflow.demo.shop import CALL_MS, CUSTOMERS, LATENESS, WINDOW
 from emberflow.demo.summary import duration
+from emberflow.demo.triage import LATENESS, WINDOW
 from emberflow.plan.job import JobMetrics
 from emberflow.plan.job_graph import JobGraph
 
 _LINE_COLORS = {50: 4, 95: 2, 99: 3}
+_MOOD_COLORS = {"happy": 4, "neutral": 1, "unhappy": 3}
+_STEP_S = 0.5
 
 
 def write_report(
@@ -32,28 +35,34 @@ def write_report(
 ) -> Path:
     """Writes the file and returns its path."""
     cards = [
-        _card("Throughput", "Orders placed and sales delivered, per second.", _throughput(result)),
+        _card(
+            "Model calls side by side",
+            f"How many calls waited for the model at once, at most per half second; {result.side_by_side:,} at the peak.",
+            _calls(result),
+        ),
+        _card("Throughput", "Reviews written and verdicts delivered, per second.", _throughput(result)),
         _card(
             "Latency over time",
-            "From an order's placing to its sale's delivery, by second of placing.",
+            "From a review's writing to its verdict's delivery, by second of writing.",
             _latency(result),
         ),
-        _card("Latency", "How long the orders took once the start-up was over.", _histogram(result)),
-        _card(
-            "Revenue",
-            "Per product and 5 seconds of event time; each window was closed by the watermark.",
-            _revenue(result),
-        ),
-        _card(
-            "The job",
-            "Steps of one colour run chained in one task; a dashed line is a shuffle by key.",
-            draw(graph),
-        ),
+        _card("Latency", "How long the reviews took once the start-up was over.", _histogram(result)),
         '<div class="column">',
         _card(
-            "Alerts",
-            "Orders far above the customer's usual one: a side output of the keyed step.",
-            _alerts(result),
+            "Customers",
+            "Reviews per mood and 5 seconds of event time; the watermark waits for the agent's calls.",
+            _moods(result),
+        ),
+        _card(
+            "Escalations",
+            "Unhappy customers, with what the agent remembers of their product's last complaints.",
+            _escalations(result),
+        ),
+        '</div><div class="column">',
+        _card(
+            "The job",
+            "The agent is a step like others. Steps of one colour run in one task; a dashed line is a shuffle by key.",
+            draw(graph),
         ),
         _card("Settings and versions", "", _settings(facts, metrics, total_s)),
         "</div>",
@@ -64,7 +73,7 @@ def write_report(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><title>emberflow demo</title>'
         f"<style>{STYLE}</style></head><body><main><h1><b>emberflow</b> demo</h1>"
-        f"<p>A small shop, live on {engine}: {facts.orders:,} orders of {CUSTOMERS} customers. {now}.</p>"
+        f"<p>An agent reads product reviews, live on {engine}: {facts.reviews:,} reviews of {PRODUCTS:,} products. {now}.</p>"
         f'<div class="figures">{_figures(result, metrics, total_s)}</div>'
         f'<div class="cards">{"".join(cards)}</div></main></body></html>\n',
         encoding="utf-8",
@@ -75,11 +84,11 @@ def write_report(
 def _figures(result: Outcome, metrics: JobMetrics, total_s: float) -> str:
     latencies = result.steady_latencies()
     figures = [
-        (f"{metrics.records_in:,}", "orders"),
+        (f"{metrics.records_in:,}", "reviews"),
         (f"{len(result.deliveries) / result.duration_s:,.0f}/s" if result.duration_s else "-", "throughput"),
         *((duration(seconds), f"latency p{percent}") for percent, seconds in latencies.items()),
-        (f"{len(result.alerts):,}", "alerts"),
-        (f"{len({item.start_ms for item in result.revenue}):,}", "windows"),
+        (f"{result.side_by_side:,}", "calls at once"),
+        (f"{len(result.escalations):,}", "escalations"),
         (f"{total_s:.0f} s", "start to end"),
     ]
     return "".join(f'<div class="figure"><b>{value}</b><span>{name}</span></div>' for value, name in figures)
@@ -91,11 +100,11 @@ def _card(title: str, text: str, content: str) -> str:
 
 
 def _throughput(result: Outcome) -> str:
-    placed = per_second(item.created_s for item in result.deliveries)
+    written = per_second(item.created_s for item in result.deliveries)
     delivered = per_second(item.delivered_s for item in result.deliveries)
     series = [
-        Series(label="sales delivered", color=1, points=delivered, filled=True),
-        Series(label="orders placed", color=2, points=placed),
+        Series(label="verdicts delivered", color=1, points=delivered, filled=True),
+        Series(label="reviews written", color=2, points=written),
     ]
     return line_chart(series, title="Throughput", x_label="seconds", y_format=lambda value: f"{value:,.0f}")
 
@@ -119,35 +128,42 @@ def _histogram(result: Outcome) -> str:
     return bar_chart(histogram(latencies, 30), title="Latency", x_label="seconds", marks=marks)
 
 
-def _revenue(result: Outcome) -> str:
-    products = revenue_by_product(result.revenue)
-    windows = revenue_by_window(result.revenue)
+def _calls(result: Outcome) -> str:
+    series = [
+        Series(label="waiting calls", color=5, points=most_per_step(result.in_flight, _STEP_S), filled=True)
+    ]
+    return line_chart(
+        series, title="Model calls side by side", x_label="seconds", y_format=lambda value: f"{value:,.0f}"
+    )
+
+
+def _moods(result: Outcome) -> str:
+    windows = moods_by_window(result.moods)
     first = min(windows, default=0)
     columns = {f"{(start - first) // 1000} s": parts for start, parts in windows.items()}
-    colors = {product: number % 6 + 1 for number, product in enumerate(products)}
     return stacked_bars(
         columns,
-        colors,
-        title="Revenue",
+        _MOOD_COLORS,
+        title="Customers",
         x_label="start of the window",
         y_format=lambda value: f"{value:,.0f}",
     )
 
 
-def _alerts(result: Outcome) -> str:
+def _escalations(result: Outcome) -> str:
     rows = [
-        (f"{(item.placed_ms - result.start_ms) / 1000:.1f} s", item.customer, item.product, f"{item.amount:,.2f}", f"{item.usual:,.2f}")
-        for item in result.alerts
+        (f"{(item.written_ms - result.start_ms) / 1000:.1f} s", item.team, item.product, ", ".join(item.complaints), item.text)
+        for item in result.escalations
     ]  # fmt: skip
-    return _table(("at", "customer", "product", "amount", "usual"), rows, numbers=(3, 4))
+    return _table(("at", "team", "product", "last complaints", "review"), rows, numbers=())
 
 
 def _settings(facts: RunFacts, metrics: JobMetrics, total_s: float) -> str:
     rows = [
         ("engine", facts.engine),
         ("tasks side by side", str(facts.parallelism)),
-        ("orders", f"{facts.orders:,} at {facts.orders_per_s:g} a second"),
-        ("profile call", f"{CALL_MS[0]} to {CALL_MS[1]} ms each"),
+        ("reviews", f"{facts.reviews:,} at {facts.reviews_per_s:g} a second"),
+        ("model call", f"{CALL_MS[0]} to {CALL_MS[1]} ms each"),
         ("window", f"{WINDOW.total_seconds():g} s, up to {LATENESS.total_seconds():g} s out of order"),
         ("batches", f"{metrics.batches:,}"),
         ("start-up", f"{facts.start_up_s:.1f} s"),

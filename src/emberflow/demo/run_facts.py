@@ -10,8 +10,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     engine: str
-    orders: int
-    orders_per_s: float
+    reviews: int
+    reviews_per_s: float
     parallelism: int
     start_up_s: float = 0.0
     """Until the engine was warm: a JVM, workers, the first plans."""

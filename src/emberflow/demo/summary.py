@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from emberflow.demo.observations import Outcome, revenue_by_product
+from pathlib import Path
+
+from emberflow.demo import triage
+from emberflow.demo.observations import Outcome, reviews_by_mood
+from emberflow.demo.reviews import CALL_MS, PRODUCTS
 from emberflow.demo.run_facts import RunFacts
-from emberflow.demo.shop import CALL_MS, CUSTOMERS
 from emberflow.plan.job import JobMetrics
 
 _BAR_WIDTH = 28
-_LAST_ALERTS = 3
+_LAST_ESCALATIONS = 3
+_COLORS = {"happy": 32, "neutral": 36, "unhappy": 31}
 
 
 def heading(facts: RunFacts) -> str:
@@ -18,26 +22,26 @@ def heading(facts: RunFacts) -> str:
         else "the local engine"
     )
     return (
-        f"emberflow demo: a small shop on {where}, {facts.parallelism} tasks\n"
-        f"{facts.orders:,} orders of {CUSTOMERS} customers, {facts.orders_per_s:g} a second; totals and alerts per customer,\n"
-        f"a profile call of {CALL_MS[0]}-{CALL_MS[1]} ms per order, revenue per product and 5 seconds of event time\n"
+        f"emberflow demo: an agent reads product reviews on {where}, {facts.parallelism} tasks\n"
+        f"{facts.reviews:,} reviews of {PRODUCTS:,} products, {facts.reviews_per_s:g} a second. A chat model (scripted, no account needed)\n"
+        f"judges each in {CALL_MS[0]}-{CALL_MS[1]} ms; the agent remembers how every product is doing and escalates unhappy customers\n"
     )
 
 
 def summary(result: Outcome, facts: RunFacts, metrics: JobMetrics, total_s: float, *, color: bool) -> str:
-    windows = len({item.start_ms for item in result.revenue})
-    waiting_s = len(result.deliveries) * sum(CALL_MS) / 2 / 1000
+    windows = len({item.start_ms for item in result.moods})
     lines = [
-        ("orders", f"{metrics.records_in:,} in {result.duration_s:.1f} s, {_rate(result):,.0f} a second"),
+        ("reviews", f"{metrics.records_in:,} in {result.duration_s:.1f} s, {_rate(result):,.0f} a second"),
+        (
+            "model",
+            f"{len(result.calls):,} calls, {result.waiting_s:,.0f} s one by one; "
+            f"up to {result.side_by_side:,} ran side by side",
+        ),
+        ("latency", f"{_latencies(result.steady_latencies())}   review written to verdict delivered"),
         (
             "results",
-            f"{len(result.deliveries):,} sales, {len(result.alerts):,} alerts, "
-            f"{len(result.revenue):,} revenue figures of {windows} windows",
-        ),
-        ("latency", f"{_latencies(result.steady_latencies())}   order placed to sale delivered"),
-        (
-            "calls",
-            f"{len(result.deliveries):,} profiles looked up: {waiting_s:,.0f} s of waiting, overlapped",
+            f"{len(result.deliveries):,} verdicts, {len(result.escalations):,} escalations, "
+            f"moods of {windows} windows of 5 s",
         ),
         (
             "in all",
@@ -45,7 +49,15 @@ def summary(result: Outcome, facts: RunFacts, metrics: JobMetrics, total_s: floa
         ),
     ]
     text = [_line(name, value, color) for name, value in lines]
-    return "\n".join([*text, "", *_revenue(result, color), "", *_alerts(result, color), ""])
+    return "\n".join([*text, "", *_moods(result, color), "", *_escalations(result, color), ""])
+
+
+def next_steps() -> str:
+    return (
+        f"its code    {Path(triage.__file__).resolve()}\n"
+        "next        emberflow demo -- --engine local    the same in one process\n"
+        "            emberflow run program.py            your own, on Spark or with --engine local"
+    )
 
 
 def _line(name: str, value: str, color: bool) -> str:
@@ -65,26 +77,20 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-def _revenue(result: Outcome, color: bool) -> list[str]:
-    products = revenue_by_product(result.revenue)
-    largest = max(products.values(), default=1.0)
+def _moods(result: Outcome, color: bool) -> list[str]:
+    moods = reviews_by_mood(result.moods)
+    largest = max(moods.values(), default=0) or 1
     lines: list[str] = []
-    for product, amount in products.items():
-        bar = "█" * max(1, round(_BAR_WIDTH * amount / largest))
-        shown = f"\x1b[36m{bar}\x1b[0m" if color else bar
+    for mood, reviews in moods.items():
+        bar = "█" * round(_BAR_WIDTH * reviews / largest)
+        shown = f"\x1b[{_COLORS[mood]}m{bar}\x1b[0m" if color else bar
         padding = " " * (_BAR_WIDTH - len(bar))
-        lines.append(
-            _line("" if lines else "revenue", f"{product:<8} {shown}{padding} {amount:>12,.2f}", color)
-        )
+        lines.append(_line("" if lines else "customers", f"{mood:<8} {shown}{padding} {reviews:>7,}", color))
     return lines
 
 
-def _alerts(result: Outcome, color: bool) -> list[str]:
+def _escalations(result: Outcome, color: bool) -> list[str]:
     return [
-        _line(
-            "" if number else "last alerts",
-            f"{item.customer} ordered {item.product} for {item.amount:,.2f}, usually {item.usual:,.2f}",
-            color,
-        )
-        for number, item in enumerate(result.alerts[-_LAST_ALERTS:])
+        _line("" if number else "escalated", f"to {item.team:<8} {item.product}: {item.text}", color)
+        for number, item in enumerate(result.escalations[-_LAST_ESCALATIONS:])
     ]

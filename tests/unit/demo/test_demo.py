@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from emberflow.agents import ChatMessage
 from emberflow.demo import main
 from emberflow.demo.charts import Series, bar_chart, line_chart, nice_step, stacked_bars
 from emberflow.demo.observations import (
@@ -15,13 +17,17 @@ from emberflow.demo.observations import (
     Observer,
     histogram,
     latency_over_time,
+    moods_by_window,
+    most_per_step,
     outcome,
     per_second,
     percentile,
-    revenue_by_window,
+    reviews_by_mood,
 )
-from emberflow.demo.shop import Order, OrderGenerator, Revenue, Sale
+from emberflow.demo.reviews import CALL_MS, Review, ReviewGenerator, answer
+from emberflow.demo.triage import Escalation, Judged, Moods, ReviewTriage, Verdict
 from emberflow.events.batch import Batch
+from emberflow.testing import run_agent
 
 
 class Outline(HTMLParser):
@@ -63,14 +69,21 @@ def outline(path: Path) -> Outline:
 def test_the_demo_runs_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--engine", "local", "--events", "400", "--rate", "800", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert "400 sales" in printed
+    assert "400 verdicts" in printed
+    assert "400 calls" in printed
     assert "p99" in printed
+    beside = re.search(r"up to (\d+) ran side by side", printed)
+    # 800 calls a second of 200 ms each.
+    assert beside is not None
+    assert 40 < int(beside[1]) <= 400
+    assert "emberflow run" in printed.splitlines()[-1]
     assert (tmp_path / "report.html").as_uri() in printed
     page = outline(tmp_path / "report.html")
     assert page.headings == [
-        "Throughput", "Latency over time", "Latency", "Revenue", "The job", "Alerts", "Settings and versions",
+        "Model calls side by side", "Throughput", "Latency over time", "Latency", "Customers", "Escalations", "The job",
+        "Settings and versions",
     ]  # fmt: skip
-    assert page.tags.count("svg") == 5
+    assert page.tags.count("svg") == 6
     assert "script" not in page.tags
     assert page.addresses == []
 
@@ -95,38 +108,82 @@ def test_bad_numbers_are_refused() -> None:
         main(["--rate", "-3"])
 
 
-def test_an_order_is_the_same_each_time() -> None:
-    make = OrderGenerator(1_000, 250)
+def test_a_review_is_the_same_each_time() -> None:
+    make = ReviewGenerator(1_000, 250)
     assert make(7)[:-1] == make(7)[:-1]
     assert make(7)[:-1] != make(8)[:-1]
 
 
-def sale(number: int, made_ms: int) -> Sale:
-    return Sale(Order(number, "customer-001", "tea", 6.0, 0, made_ms), 6.0, "DE")
+def test_the_model_reads_every_review() -> None:
+    make = ReviewGenerator(0, 250)
+    replies = {text: answer([ChatMessage(content=text)]) for text in {make(n).text for n in range(2_000)}}
+    assert all(CALL_MS[0] <= reply.delay_s * 1000 <= CALL_MS[1] for reply in replies.values())
+    assert answer([ChatMessage(content="The kettle arrived broken, the box was crushed.")]).content == (
+        '{"satisfaction": 1, "complaint": "damage"}'
+    )
+    assert '"satisfaction": 3' in answer([ChatMessage(content="Hm.")]).content
 
 
-def test_latency_counts_from_the_moment_an_order_was_due() -> None:
+def review(number: int, text: str, made_ms: int = 0) -> Review:
+    return Review(number, "kettle 001", text, 0, made_ms)
+
+
+def test_the_agent_remembers_and_escalates() -> None:
+    texts = [
+        "I use the kettle every day and love it.",
+        "My kettle stopped working after nine days.",
+        "The kettle arrived broken, the box was crushed.",
+    ]
+    done = run_agent(ReviewTriage(), [review(number, text) for number, text in enumerate(texts)])
+    verdicts = [item for item in done.outputs if isinstance(item, Verdict)]
+    escalations = [item for item in done.outputs if isinstance(item, Escalation)]
+    assert [(item.stars, round(item.average, 2)) for item in verdicts] == [(5, 5.0), (2, 3.5), (1, 2.67)]
+    assert all(item.answered_ms - item.asked_ms >= CALL_MS[0] - 5 for item in verdicts)
+    assert [(item.team, item.complaints) for item in escalations] == [
+        ("support", ["quality"]),
+        ("shipping", ["quality", "damage"]),
+    ]
+    assert len(done.sent(Judged)) == 3
+
+
+def verdict(number: int, made_ms: int, asked_ms: float = 0, answered_ms: float = 0) -> Verdict:
+    return Verdict(review(number, "", made_ms), 5, 5.0, asked_ms, answered_ms)
+
+
+def test_latency_counts_from_the_moment_a_review_was_due() -> None:
     observer = Observer()
-    # 10 orders a second; the source began at 5,000: order 1 was due at 5,100 and made 40 ms later.
-    observer.sales = [(5_300.0, sale(0, 5_000)), (5_300.0, sale(1, 5_140))]
-    result = outcome(observer, orders_per_s=10, start_ms=0)
+    # 10 reviews a second; the source began at 5,000: review 1 was due at 5,100 and made 40 ms later.
+    observer.verdicts = [(5_300.0, verdict(0, 5_000)), (5_300.0, verdict(1, 5_140))]
+    result = outcome(observer, reviews_per_s=10, start_ms=0)
     assert [round(item.latency_s, 3) for item in result.deliveries] == [0.3, 0.2]
     assert result.first_delivery_s == pytest.approx(0.3)
 
 
-def test_a_run_without_results_can_be_shown(tmp_path: Path) -> None:
-    result = outcome(Observer(), orders_per_s=10, start_ms=0)
+def test_calls_side_by_side_are_counted() -> None:
+    observer = Observer()
+    calls = [(0, 2_000), (500, 1_000), (1_000, 3_000), (1_200, 1_400)]
+    observer.verdicts = [(9_000.0, verdict(0, 0, *call)) for call in calls]
+    result = outcome(observer, reviews_per_s=10, start_ms=0)
+    # The third call begins as the second one ends.
+    assert result.side_by_side == 3
+    assert result.waiting_s == pytest.approx(4.7)
+    assert most_per_step(result.in_flight, 1.0) == [(0, 2), (1, 3), (2, 2), (3, 1)]
+
+
+def test_a_run_without_results_can_be_shown() -> None:
+    result = outcome(Observer(), reviews_per_s=10, start_ms=0)
     assert result.duration_s == 0
+    assert result.side_by_side == 0
     assert result.steady_latencies() == {50: 0, 95: 0, 99: 0}
 
 
 def test_the_observer_takes_batches() -> None:
     observer = Observer()
-    observer.on_sales(Batch([sale(0, 0)]))
-    observer.on_revenue(Batch([Revenue("tea", 5_000, 6.0, 1)]))
-    observer.on_alerts(Batch([]))
-    assert [item.product for item in observer.revenue] == ["tea"]
-    assert revenue_by_window(observer.revenue) == {5_000: {"tea": 6.0}}
+    observer.on_verdicts(Batch([verdict(0, 0)]))
+    observer.on_moods(Batch([Moods("happy", 5_000, 6), Moods("happy", 10_000, 1)]))
+    observer.on_escalations(Batch([]))
+    assert moods_by_window(observer.moods) == {5_000: {"happy": 6}, 10_000: {"happy": 1}}
+    assert reviews_by_mood(observer.moods) == {"happy": 7, "neutral": 0, "unhappy": 0}
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(50, 5), (95, 10), (99, 10), (10, 1)])
