@@ -39,10 +39,10 @@ class ChatMessage:
             # Frozen for users, not for its own making.
             object.__setattr__(self, "role", MessageRole(self.role))
         except ValueError:
-            raise InvalidArgument(
-                f"{self.role!r} is not the role of a message",
-                way_out=f"one of {', '.join(role.value for role in MessageRole)}",
-            ) from None
+            way_out = f"one of {', '.join(role.value for role in MessageRole)}"
+            if not self.content:
+                way_out = f"ChatMessage(content={shorten(self.role)}), or a role: {way_out}"
+            raise InvalidArgument(f"{self.role!r} is not the role of a message", way_out=way_out) from None
         if not isinstance(self.content, str):
             raise InvalidArgument(
                 f"the content of a message is text, got {shorten(self.content)}",

@@ -82,14 +82,17 @@ class BaseChatModelSetup(Resource):
         self._found = self._find()
 
     async def chat(
-        self, messages: Sequence[ChatMessage], prompt_args: Mapping[str, Any] | None = None, **kwargs: Any
+        self,
+        messages: str | Sequence[ChatMessage],
+        prompt_args: Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> ChatMessage:
-        """The answer to the prompt, filled with `prompt_args`, followed by the messages. `kwargs` go before the
-        setup's own settings."""
+        """The answer to the prompt, filled with `prompt_args`, followed by the messages (a text is one of the
+        user). `kwargs` go before the setup's own settings."""
         if self._found is None:
             self._found = self._find()
         connection, prompt, tools = self._found
-        sent = list(messages)
+        sent = [ChatMessage(content=messages)] if isinstance(messages, str) else list(messages)
         if prompt is not None:
             # A prompt may say all there is to say: services refuse the empty question that then follows it.
             sent = [*prompt.fill_messages(prompt_args or {}), *filter(_says_something, sent)]

@@ -84,14 +84,16 @@ class AgentsExecutionEnvironment:
     def from_datastream(
         self, input: DataStream, key_selector: Callable[[Any], Any] | Any | None = None
     ) -> AgentBuilder:
-        """The records of a stream of this environment."""
+        """The records of a stream of this environment. The key is a function of the record, or a name for records
+        that are dictionaries."""
         if input.env is not self.env:
             raise InvalidArgument(
                 "the stream belongs to another environment",
                 way_out="make the agents' environment around the stream's: get_execution_environment(env)",
             )
         if key_selector is not None:
-            return AgentBuilder(self, input.key_by(key_selector))
+            selector = Column(key_selector) if isinstance(key_selector, str) else key_selector
+            return AgentBuilder(self, input.key_by(selector))
         if not isinstance(input, KeyedStream):
             raise InvalidArgument(
                 "an agent works per key, and the stream has no keys",

@@ -17,9 +17,12 @@ import inspect
 import json
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-from emberflow.errors import InvalidArgument, describe_cause
+from emberflow.errors import InvalidAgent, InvalidArgument, describe_cause
 
 E = TypeVar("E", bound="Event")
+
+
+_TAKEN = ("id", "type", "attributes", "upstream_event_id", "upstream_action_name")
 
 
 def _is_class_variable(hint: Any) -> bool:
@@ -52,8 +55,16 @@ class Event:
         if "EVENT_TYPE" not in cls.__dict__:
             setattr(cls, "EVENT_TYPE", cls.__name__)  # noqa: B010 - a constant of the subclass
         cls.type = cls.EVENT_TYPE
-        declares = any(not _is_class_variable(hint) for hint in inspect.get_annotations(cls).values())
-        if "__init__" not in cls.__dict__ and (declares or cls.__init__ is Event.__init__):
+        declared = [
+            name for name, hint in inspect.get_annotations(cls).items() if not _is_class_variable(hint)
+        ]
+        taken = [name for name in declared if name in _TAKEN]
+        if taken:
+            raise InvalidAgent(
+                f"the event class {cls.__name__} declares a field {taken[0]!r}, which every event has for itself",
+                way_out=f"call the field something else, e.g. {cls.__name__.lower()}_{taken[0]}",
+            )
+        if "__init__" not in cls.__dict__ and (declared or cls.__init__ is Event.__init__):
             dataclasses.dataclass(eq=False, repr=False)(cls)
 
     def __getattr__(self, name: str) -> Any:

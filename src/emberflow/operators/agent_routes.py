@@ -6,11 +6,15 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from emberflow.events.agent_events import Event
+from emberflow.errors import describe_cause
+from emberflow.events.agent_events import Event, InputEvent, OutputEvent
 from emberflow.plan.agent_options import AgentConfigOptions, ConditionEvaluationFailureStrategy
 from emberflow.plan.agent_plan import Action, AgentPlan, Trigger
 
 _log = logging.getLogger("emberflow.agents")
+
+
+_BUILT_IN = frozenset({InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE})
 
 
 class RunnableAction:
@@ -40,7 +44,7 @@ class ConditionRaised(Exception):
     """A trigger condition could not be evaluated."""
 
     def __init__(self, action: str, condition: str, error: Exception) -> None:
-        super().__init__(f"the trigger condition {condition!r} of action {action!r} failed: {error}")
+        super().__init__(f"the trigger condition {condition!r} of action {action!r} failed: {describe_cause(error)}")
 
 
 class Routes:
@@ -76,11 +80,12 @@ class Routes:
         return False
 
     def _warn(self, action: RunnableAction, condition: str, event: Event, error: Any) -> None:
-        """Once per condition and event type: a condition over an attribute that other events lack is ordinary."""
-        if (condition, event.type) in self._warned:
+        """Once per condition and event type, and never for what every agent has: a condition over an attribute that
+        other events lack is ordinary."""
+        if event.type in _BUILT_IN or (condition, event.type) in self._warned:
             return
         self._warned.add((condition, event.type))
         _log.warning(
             "agent %r, action %r: the condition %r cannot be evaluated for events of type %r and counts as false: %s",
-            self._agent, action.name, condition, event.type, error,
+            self._agent, action.name, condition, event.type, describe_cause(error),
         )  # fmt: skip

@@ -151,5 +151,8 @@ class Operator:
     def on_watermark(self, watermark: int) -> None:
         self.output.watermark(watermark)
 
+    def sync(self) -> None:
+        """What was reported about the work so far, such as an event log, should be on disk now."""
+
     def close(self) -> None:
         """Called once after the last record."""

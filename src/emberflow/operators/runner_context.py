@@ -11,7 +11,7 @@ from emberflow.errors import InvalidArgument, NotSupported
 from emberflow.events.agent_events import Event
 from emberflow.plan.agent_config import Configuration
 from emberflow.plan.agent_options import AgentExecutionOptions
-from emberflow.plan.resources import ResourceType
+from emberflow.plan.resources import ResourceType, resource_type
 from emberflow.state.memory_object import MemoryObject
 
 if TYPE_CHECKING:
@@ -85,8 +85,10 @@ class RunnerContext:
     def get_action_config_value(self, key: str) -> Any:
         return self._action.config.get(key)
 
-    def get_resource(self, name: str, type: ResourceType) -> Any:
+    def get_resource(self, name: str, type: ResourceType | str, metric_group: Any = None) -> Any:
         """Made when it is first asked for, then shared by all actions of this process."""
+        if isinstance(type, str):
+            type = resource_type(type)
         return self._run.agent.resources.get_resource(name, type)
 
     @property

@@ -123,6 +123,10 @@ class StageTask:
             except Exception as error:
                 raise operator.step.failed("(in open())", error) from error
 
+    def sync(self) -> None:
+        for operator in self.operators.values():
+            operator.sync()
+
     def close(self) -> None:
         for operator in self.operators.values():
             operator.close()

@@ -192,6 +192,11 @@ def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: 
         return []
     expression = known.expressions[trigger.expression]
     types = expression.types()
+    for name in sorted(expression.names() & known.classes.keys()):
+        raise InvalidAgent(
+            f"{_where(plan, action)}: the expression {expression.text!r} uses {name} without quotes",
+            way_out=f"an event type is a text: type == '{name}'",
+        )
     declared: set[str] = set()
     for kind in known.classes.values() if types is None else [known.classes.get(item) for item in types]:
         carried = None if kind is None else fields_of(kind)

@@ -82,8 +82,13 @@ class Configuration:
     def __init__(self, values: dict[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
 
-    def set(self, option: ConfigOption, value: Any) -> Configuration:
-        if not isinstance(option, ConfigOption):  # pyright: ignore[reportUnnecessaryIsInstance]
+    def set(self, option: ConfigOption | str, value: Any) -> Configuration:
+        """By option or by its key; `set_str` and its like take keys of your own."""
+        if isinstance(option, str):
+            from emberflow.plan.agent_options import option_named
+
+            option = option_named(option)
+        elif not isinstance(option, ConfigOption):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument(
                 f"{option!r} is not an option", way_out="use AgentExecutionOptions…, or set_str(key, value)"
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
+from emberflow.errors import InvalidArgument
 from emberflow.plan.agent_config import ConfigOption
 
 
@@ -77,3 +79,21 @@ class AgentConfigOptions:
     EVENT_LOG_MAX_FILES = ConfigOption("event-log.max-files", int, 10, _positive)
     EVENT_LISTENERS = ConfigOption("event-listeners", list, None)
     """Callables `(event, context)`, called for every event in the order they happen."""
+
+
+def option_named(key: str) -> ConfigOption:
+    """The option with this key; raises with the nearest one."""
+    known: dict[str, ConfigOption] = {
+        option.get_key(): option
+        for group in (AgentExecutionOptions, AgentConfigOptions)
+        for option in vars(group).values()
+        if isinstance(option, ConfigOption)
+    }
+    if key not in known:
+        near = get_close_matches(key, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(
+            f"there is no option {key!r}{hint}",
+            way_out="set_str(key, value) and its like take keys of your own",
+        )
+    return known[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,20 @@ def _declared(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:
                 found[name] = function
     for name, function in found.items():
         kind: ResourceType = function._resource_type
-        yield kind, name, function if kind is ResourceType.TOOL else function()
+        yield kind, name, function if kind is ResourceType.TOOL else _described(agent, name, function)
+
+
+def _described(agent: Any, name: str, function: Any) -> Any:
+    """What a decorated function returns; like an action it may take the agent itself."""
+    parameters = list(inspect.signature(function).parameters)
+    if parameters == ["self"]:
+        return function(agent)
+    if parameters:
+        raise InvalidAgent(
+            f"agent {type(agent).__name__!r}: the function of the resource {name!r} takes {', '.join(parameters)}",
+            way_out=f"def {name}() -> ResourceDescriptor: the framework calls it without arguments",
+        )
+    return function()
 
 
 def _added(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:

@@ -30,6 +30,16 @@ class ResourceType(Enum):
     SKILLS = "skills"
 
 
+def resource_type(name: str) -> ResourceType:
+    """The type with this value or name."""
+    for item in ResourceType:
+        if name in (item.value, item.name):
+            return item
+    raise ResourceFailed(
+        f"{name!r} is not a resource type", way_out=f"one of {', '.join(item.value for item in ResourceType)}"
+    )
+
+
 class ResourceContext(Protocol):
     """How a resource finds the resources it depends on."""
 
@@ -108,8 +118,8 @@ class ResourceDescriptor:
 
     def __init__(
         self,
-        *,
         clazz: str | type[Any] | None = None,
+        *,
         target_module: str | None = None,
         target_clazz: str | None = None,
         arguments: dict[str, Any] | None = None,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from emberflow.agents import Event, EventType, InputEvent, OutputEvent
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidAgent, InvalidArgument
 from emberflow.events.agent_events import fields_of
 
 
@@ -143,3 +143,12 @@ def test_events_travel(event: Event) -> None:
         assert moved == event
         assert type(moved) is type(event)
         assert moved.id == "id-1"
+
+
+def test_a_field_that_every_event_has_is_refused() -> None:
+    with pytest.raises(InvalidAgent, match="declares a field 'type'") as caught:
+
+        class Wrong(Event):  # pyright: ignore[reportUnusedClass]
+            type: str  # type: ignore[assignment]
+
+    assert "wrong_type" in str(caught.value)

@@ -231,6 +231,12 @@ def test_nothing_takes_the_input() -> None:
     assert "'step0' waits for _output_event" in text
 
 
+def test_an_event_type_without_quotes() -> None:
+    text = refused(agent_of(([InputEvent], start), (["type == Scored && score > 1"], start)))
+    assert "uses Scored without quotes" in text
+    assert "type == 'Scored'" in text
+
+
 def test_a_misspelt_input_is_named_first() -> None:
     assert "did you mean '_input_event'?" in refused(agent_of((["_inptu_event"], start)))
 

@@ -97,8 +97,11 @@ def test_set_and_get() -> None:
     assert settings.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.FAIL
     assert settings.set(AgentExecutionOptions.ON_ERROR, "skip") is settings
     assert settings.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.SKIP
+    assert settings.set("on-error", "fail").get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.FAIL
+    with pytest.raises(InvalidArgument, match=r"no option 'on-eror'; did you mean 'on-error'\?"):
+        settings.set("on-eror", "skip")
     with pytest.raises(InvalidArgument, match="is not an option"):
-        settings.set("on-error", "skip")  # type: ignore[arg-type]
+        settings.set(5, "skip")  # type: ignore[arg-type]
 
 
 def test_by_key() -> None:

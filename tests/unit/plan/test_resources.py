@@ -17,10 +17,12 @@ from emberflow.agents import (
     ResourceType,
     Secret,
     SerializableResource,
+    action,
     chat_model_connection,
     tool,
 )
 from emberflow.errors import InvalidAgent, ResourceFailed
+from emberflow.plan.resources import resource_type
 
 
 class Model(Resource):
@@ -178,3 +180,38 @@ def test_what_cannot_travel() -> None:
         AgentPlan.from_agent(agent().add_resource("p", ResourceType.PROMPT, None))
     with pytest.raises(InvalidAgent, match="the prompt 'p' cannot be sent to workers"):
         AgentPlan.from_agent(agent().add_resource("p", ResourceType.PROMPT, threading.Lock()))
+
+
+def test_a_resource_function_may_take_the_agent() -> None:
+    class WithSelf(Agent):
+        url = "http://localhost"
+
+        @action(InputEvent)
+        @staticmethod
+        def act(event: Any, ctx: Any) -> None: ...
+
+        @chat_model_connection
+        def connection(self) -> ResourceDescriptor:
+            return ResourceDescriptor(dict, url=self.url)
+
+    plan = AgentPlan.from_agent(WithSelf())
+    descriptor = plan.resource_providers[ResourceType.CHAT_MODEL_CONNECTION]["connection"].descriptor
+    assert descriptor is not None
+    assert descriptor.arguments == {"url": "http://localhost"}
+
+
+def test_a_resource_function_with_other_arguments_is_refused() -> None:
+    class WithMore(Agent):
+        @chat_model_connection
+        @staticmethod
+        def connection(url: str) -> ResourceDescriptor:
+            return ResourceDescriptor(dict, url=url)
+
+    with pytest.raises(InvalidAgent, match="the function of the resource 'connection' takes url"):
+        AgentPlan.from_agent(WithMore())
+
+
+def test_a_resource_type_by_name() -> None:
+    assert resource_type("chat_model") is resource_type("CHAT_MODEL") is ResourceType.CHAT_MODEL
+    with pytest.raises(ResourceFailed, match="'chat' is not a resource type"):
+        resource_type("chat")

@@ -142,6 +142,8 @@ class LocalJob(JobThread):
             failure.result()
 
     def _checkpoint(self, tasks: JobTasks) -> None:
+        for task in tasks.all:
+            task.stage.sync()
         with tasks.saving():
             checkpoint = Checkpoint(
                 epoch=self._epoch,

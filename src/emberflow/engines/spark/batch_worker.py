@@ -49,6 +49,7 @@ def run_level(data: bytes, stage_ids: list[int], batches: Iterator[Any]) -> Iter
             ready = []
     for _, stage in opened.values():
         ready.extend(stage.finish())
+        stage.task.sync()
     for number in stage_ids:
         close_stage(data, number)
     yield from record_batches(ready)

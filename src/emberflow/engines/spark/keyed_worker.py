@@ -147,6 +147,8 @@ class KeyedLevel:
 
     def close(self) -> None:
         """The task is over. Where event time has reached its end, so have the functions."""
+        for state in self._stages.values():
+            state.stage.task.sync()
         for number in self._ended:
             close_stage(self._data, number)
 
