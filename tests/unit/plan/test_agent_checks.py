@@ -232,7 +232,10 @@ def test_nothing_takes_the_input() -> None:
 
 
 def test_an_event_type_without_quotes() -> None:
-    text = refused(agent_of(([InputEvent], start), (["type == Scored && score > 1"], start)))
+    def judge(event: InputEvent, ctx: Any) -> None:
+        ctx.send_event(Scored(score=1))
+
+    text = refused(agent_of(([InputEvent], judge), (["type == Scored && score > 1"], start)))
     assert "uses Scored without quotes" in text
     assert "type == 'Scored'" in text
 
