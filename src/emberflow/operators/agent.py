@@ -8,10 +8,19 @@ watermarks stay behind it (`WatermarkHolds`). What an action did counts when it 
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Sequence
+from inspect import isawaitable
 from typing import Any
 
-from emberflow.errors import ActionFailed, EmberflowError, StepLimitReached, describe_cause, shorten
+from emberflow.errors import (
+    ActionFailed,
+    EmberflowError,
+    InvalidArgument,
+    StepLimitReached,
+    describe_cause,
+    shorten,
+)
 from emberflow.events.agent_events import Event, OutputEvent
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.key_groups import stable_hash
@@ -114,6 +123,8 @@ class AgentOperator(KeyedOperator):
             stamp = None if stamps is None else stamps[i]
             if key in work.restored:
                 self._restore(work, key)
+                # What it lets pass counts for the rest of the batch.
+                current = max(current, scope.watermark)
             waiting = work.runs.get(key)
             if waiting is not None:
                 waiting.waiting.append((batch.values[i], stamp, work.holds.start()))
@@ -156,9 +167,11 @@ class AgentOperator(KeyedOperator):
                     run.current = (action, event)
                     self._call(run, action, event, context)
                     return False
-                action.call(event, context)
+                result = action.call(event, context)
+                if result is not None and isawaitable(result):
+                    raise self._not_awaited(result)
                 self._finish_action(run, context)
-            except Exception as error:
+            except (Exception, CancelledError) as error:
                 self._action_failed(run, action, event, context, error)
         return True
 
@@ -203,12 +216,12 @@ class AgentOperator(KeyedOperator):
         context.ended = True
         # All conditions are decided before anything happens: one that fails leaves nothing half done.
         tasks = [(action, event) for event in context.sent for action in self.routes.triggered_by(event)]
-        for event in context.sent:
-            if self._recorder is not None:
+        outputs = [(run.key, event.attributes["output"]) for event in context.sent if event.type == _OUTPUT]
+        if self._recorder is not None:
+            for event in context.sent:
                 self._recorder.event(run, event)
-            if event.type == _OUTPUT:
-                pair = (run.key, event.attributes["output"])
-                self.collect((pair,), run.timestamp, run.scope.watermark)
+        if outputs:
+            self.collect(outputs, run.timestamp, run.scope.watermark)
         run.tasks.extend(tasks)
         run.journal.changes.clear()
 
@@ -254,6 +267,15 @@ class AgentOperator(KeyedOperator):
             committed="what was processed since the last checkpoint is not committed",
         )
 
+    def _not_awaited(self, result: Any) -> InvalidArgument:
+        close = getattr(result, "close", None)
+        if close is not None:
+            close()
+        return InvalidArgument(
+            f"the action returned a {type(result).__name__} that nobody awaits",
+            way_out="write it as: async def act(event, ctx)",
+        )
+
     def _too_many_steps(self) -> StepLimitReached:
         return StepLimitReached(
             f"one input set off more than {self._max_steps:,} actions",
@@ -293,6 +315,8 @@ class AgentOperator(KeyedOperator):
         for key, run in self.scope.work.runs.items():
             run.unsave()
             self.scope.processing_timers.delete(_RESUME_MS, key)
+            # A store may have dropped entries from memory; this one is still written to.
+            self.scope.entries[key] = run.entry
 
     def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         work: Work = self.scope.work

@@ -12,7 +12,7 @@ from emberflow.events.agent_events import Event, InputEvent
 from emberflow.operators.agent_routes import RunnableAction
 from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
-from emberflow.state.memory import Change, Journal, Memory, swap
+from emberflow.state.memory import Change, Journal, Memory, swap, tree_size
 from emberflow.state.memory_object import MemoryObject
 from emberflow.state.sizes import measure
 
@@ -104,13 +104,6 @@ class AgentRun:
                 f"{shorten(event)} is not an event",
                 way_out="send_event() takes an Event, e.g. OutputEvent(output)",
             )
-        if event.id:
-            # Sent once more: a second occurrence, with an id of its own.
-            event = copy.copy(event)
-        self._ordinal += 1
-        event.id = f"{self.run_id}.{self._ordinal}"
-        event.upstream_event_id = upstream.id
-        event.upstream_action_name = action.name
         try:
             size = measure(event.attributes)
         except NotSerializable as error:
@@ -124,6 +117,14 @@ class AgentRun:
                 f"the event {event.type!r} has {size:,} bytes; the limit is {self.agent.max_event_bytes:,}",
                 way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
             )
+        if event.id:
+            # Sent once more: a second occurrence, with an id of its own.
+            event = copy.copy(event)
+        # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
+        self._ordinal += 1
+        event.id = f"{self.run_id}.{self._ordinal}"
+        event.upstream_event_id = upstream.id
+        event.upstream_action_name = action.name
         return event
 
     # memory
@@ -156,7 +157,8 @@ class AgentRun:
         if found is None:
             root: dict[str, Any] = {} if self._sensory_root is None else self._sensory_root
             self._sensory_root = root
-            memory = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, {})
+            totals = {"bytes": tree_size(root)}
+            memory = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, totals)
             found = self._sensory = MemoryObject(memory)
         return found
 

@@ -69,7 +69,12 @@ class ResourceCache:
             )
         if hasattr(made, "open"):
             made.resource_context = self
-            made.open()
+            try:
+                made.open()
+            except BaseException:
+                # Nobody will ever see it: what it holds already is let go here.
+                _close(provider.type, provider.name, made)
+                raise
         return made
 
     def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
@@ -91,14 +96,18 @@ class ResourceCache:
         """In reverse order of making: a resource is closed before what it depends on."""
         with self._lock:
             for (kind, name), made in reversed(self._made.items()):
-                close = getattr(made, "close", None)
-                if close is None:
-                    continue
-                try:
-                    close()
-                except Exception as error:
-                    _log.warning("closing the %s %r failed: %s", kind.value, name, describe_cause(error))
+                _close(kind, name, made)
             self._made.clear()
+
+
+def _close(kind: ResourceType, name: str, made: Any) -> None:
+    close = getattr(made, "close", None)
+    if close is None:
+        return
+    try:
+        close()
+    except Exception as error:
+        _log.warning("closing the %s %r failed: %s", kind.value, name, describe_cause(error))
 
 
 def _revealed(value: Any) -> Any:

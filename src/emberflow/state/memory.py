@@ -25,6 +25,7 @@ class _Missing:
 
 _MISSING = _Missing()
 _APPENDED = _Missing()
+_NONE: list[str] = []
 
 Change = tuple[Any, Any, Any]
 """container, name (or _APPENDED), what was there before"""
@@ -122,16 +123,26 @@ class Memory:
         return found
 
     def set(self, path: str, value: Any) -> None:
-        node, name = self.place(path)
-        self.put(node, name, path, value)
-
-    def put(self, node: dict[str, Any], name: str, path: str, value: Any) -> None:
-        before = node.get(name, _MISSING)
+        """All or nothing: whatever is refused is refused before the tree changes."""
+        node, in_the_way, parts, name = self.root, "", _NONE, path
+        if "." in path or not path:
+            node, [*parts, name], in_the_way = self._walk(path)
         size = self._measure(path, value)
-        if before is not _MISSING:
-            size -= _size(name, before)
-        self._grow(path, size + len(name))
-        self.journal.changes.append((node, name, before))
+        before = _MISSING if parts else node.get(name, _MISSING)
+        if before is _MISSING:
+            size += len(name) + sum(map(len, parts))
+        else:
+            size -= _size(before)
+        self._grow(path, size)
+        if in_the_way:
+            self._remove(node, parts[0], in_the_way)
+        changes = self.journal.changes
+        for part in parts:
+            child = Node()
+            changes.append((node, part, _MISSING))
+            node[part] = child
+            node = child
+        changes.append((node, name, before))
         node[name] = value
         if self._ttl_ms:
             if before.__class__ is Node:
@@ -160,49 +171,53 @@ class Memory:
 
     def delete(self, path: str) -> bool:
         node: Any = self.root
-        parts = path.split(".")
-        for part in parts[:-1]:
+        *parts, name = path.split(".")
+        for part in parts:
             node = node.get(part)
             if node.__class__ is not Node:
                 return False
-        before = node.get(parts[-1], _MISSING)
-        if before is _MISSING:
+        if name not in node:
             return False
-        self._grow(path, -_size(parts[-1], before))
-        self.journal.changes.append((node, parts[-1], before))
-        del node[parts[-1]]
+        was_there = node[name].__class__ is Node or not self._expired(path)
+        self._remove(node, name, path)
+        return was_there
+
+    def _remove(self, node: dict[str, Any], name: str, path: str) -> None:
+        before = node[name]
+        self._grow(path, -len(name) - _size(before))
+        self.journal.changes.append((node, name, before))
+        del node[name]
         if self._ttl_ms:
             self._forget_stamps(path)
         if self.changed is not None:
             self.changed()
-        return True
 
-    def place(self, path: str) -> tuple[dict[str, Any], str]:
-        """Where a path ends: its node (made if needed) and its last name."""
+    def _walk(self, path: str) -> tuple[dict[str, Any], list[str], str]:
+        """The innermost node on the way that exists, the names below it, and the path of a leaf that gives way: it
+        holds None, or what it holds has expired."""
+        parts = path.split(".")
+        if not all(parts):
+            raise InvalidArgument(
+                f"{self.kind} memory: the path {path!r} has an empty name",
+                way_out="names are separated by single dots: 'user.name'",
+            )
         node: Any = self.root
-        if "." not in path:
-            if not path:
-                raise InvalidArgument(f"{self.kind} memory: a path must not be empty")
-            return node, path
-        *parts, name = path.split(".")
-        walked = ""
-        for part in parts:
-            walked = f"{walked}.{part}" if walked else part
+        for depth, part in enumerate(parts[:-1]):
             child = node.get(part)
-            if child is None:
-                child = Node()
-                self.journal.changes.append((node, part, node.get(part, _MISSING)))
-                node[part] = child
-            elif child.__class__ is not Node:
+            if child.__class__ is Node:
+                node = child
+                continue
+            if part not in node:
+                return node, parts[depth:], ""
+            walked = ".".join(parts[: depth + 1])
+            if child is not None and not self._expired(walked):
                 raise InvalidArgument(
                     f"{self.kind} memory: {path!r} cannot be set, because {walked!r} holds a value",
                     cause=f"it is {shorten(child)}",
                     way_out=f"delete({walked!r}) first, or use another path",
                 )
-            node = child
-        if not name or not all(parts):
-            raise InvalidArgument(f"{self.kind} memory: the path {path!r} has an empty name")
-        return node, name
+            return node, parts[depth:], walked
+        return node, parts[-1:], ""
 
     def node(self, path: str) -> dict[str, Any] | None:
         """The nested object at a path; the root for an empty one."""
@@ -241,12 +256,18 @@ class Memory:
         self.journal.changes.append((self.stamps, path, self.stamps.get(path, _MISSING)))
         self.stamps[path] = self._clock.now_ms()
 
-    def _alive(self, path: str) -> bool:
+    def _expired(self, path: str) -> bool:
+        if not self._ttl_ms:
+            return False
         stamp = self.stamps.get(path)
-        if stamp is None or self._clock.now_ms() - stamp >= self._ttl_ms:
+        return stamp is not None and self._clock.now_ms() - stamp >= self._ttl_ms
+
+    def _alive(self, path: str) -> bool:
+        if self._expired(path):
             self.delete(path)
             return False
-        if self._refresh:
+        # A value without a stamp was written before the agent had a time to live: that begins now.
+        if self._refresh or path not in self.stamps:
             self._stamp(path)
             if self.changed is not None:
                 self.changed()
@@ -258,8 +279,12 @@ class Memory:
             self.journal.changes.append((self.stamps, known, self.stamps.pop(known)))
 
 
-def _size(name: str, value: Any) -> int:
-    """What a name and its value count for; a nested object counts as its values."""
+def _size(value: Any) -> int:
+    """What a value counts for; a nested object counts as its names and values."""
     if value.__class__ is Node:
-        return sum(_size(*item) for item in value.items())
-    return len(name) + measure(value)
+        return tree_size(value)
+    return measure(value)
+
+
+def tree_size(root: dict[str, Any]) -> int:
+    return sum(len(name) + _size(value) for name, value in root.items())

@@ -47,6 +47,9 @@ class MemoryObject:
         found = self._memory.get(path)
         if found is None:
             return default
+        if found.__class__ is list:
+            # A copy: a later append() must not reach into what was handed out, an event on its way for instance.
+            return found.copy()
         return MemoryObject(self._memory, path + ".") if found.__class__ is Node else found
 
     def set(self, path: str, value: Any) -> MemoryRef:
@@ -57,7 +60,8 @@ class MemoryObject:
                 f"{self._memory.kind} memory: {path!r} cannot be set to a memory object",
                 way_out=f"new_object({path!r}) makes a nested object; set its fields then",
             )
-        self._memory.set(path, value)
+        # A copy, for the same reason: append() changes the list that memory holds.
+        self._memory.set(path, value.copy() if value.__class__ is list else value)
         return MemoryRef(self._memory.kind, path)
 
     def append(self, path: str, value: Any) -> MemoryRef:

@@ -1,0 +1,309 @@
+"""The agent operator against a sequential model: any split into batches, calls ending in any order, watermarks
+anywhere, and a crash at any moment that loses every call and goes back to the last saved state."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emberflow.agents import Agent, Event, InputEvent, OutputEvent
+from emberflow.events.batch import MAX_WATERMARK
+from emberflow.operators.agent_run import MEMORY, RUN, SEQUENCE, SIZE
+from emberflow.state.memory import tree_size
+from emberflow.testing import Emitted
+from tests.unit.operators.test_agent_calls import AgentHarness, Turn
+
+Input = tuple[str, int]
+
+# The actions run on the real context and on the model's.
+
+
+def start(event: Event, ctx: Any) -> None:
+    _, number = event.get_attr("input")
+    ctx.short_term_memory.append("seen", number)
+    ctx.sensory_memory.set("number", number)
+    if number % 2:
+        ctx.send_event(Event("slow", {"turns": number % 3, "fails": number % 7 == 5}))
+    if number % 3 == 0:
+        ctx.send_event(Event("slow", {"turns": 1, "fails": False}))
+    if number % 11 == 10:
+        raise ValueError("a plain action fails")
+    ctx.send_event(Event("quick", {"turns": 0}))
+
+
+async def slow(event: Event, ctx: Any) -> None:
+    memory = ctx.short_term_memory
+    memory.set("calls.total", memory.get("calls.total", 0) + 1)
+    memory.delete("calls.last")
+    ctx.sensory_memory.set("turns", event.get_attr("turns"))
+    ctx.send_event(told("slow begins", event, ctx))
+    for turn in range(event.get_attr("turns")):
+        await Turn()
+        memory.append("turns", turn)
+    if event.get_attr("fails"):
+        raise ValueError("a call fails")
+    memory.set("calls.last", event.id)
+    ctx.send_event(Event("quick", {"turns": event.get_attr("turns")}))
+
+
+def quick(event: Event, ctx: Any) -> None:
+    ctx.send_event(told("quick", event, ctx))
+    if event.get_attr("turns") == 2:
+        ctx.send_event(Event("slow", {"turns": 1, "fails": False}))
+
+
+async def late(event: Event, ctx: Any) -> None:
+    if event.get_attr("turns") == 1:
+        await Turn()
+        ctx.send_event(told("late", event, ctx))
+
+
+def told(what: str, event: Event, ctx: Any) -> OutputEvent:
+    memory = ctx.short_term_memory
+    return OutputEvent(
+        (
+            ctx.key,
+            what,
+            event.id.partition("-")[2],
+            event.upstream_event_id.partition("-")[2],
+            event.upstream_action_name,
+            memory.get("seen"),
+            memory.get("calls.total"),
+            memory.get("calls.last"),
+            memory.get("turns"),
+            ctx.sensory_memory.get("number"),
+            ctx.sensory_memory.get("turns"),
+        )
+    )
+
+
+ACTIONS: dict[str, tuple[str, Any]] = {
+    "start": (InputEvent.EVENT_TYPE, start),
+    "slow": ("slow", slow),
+    "quick": ("quick", quick),
+    "late": ("quick", late),
+}
+
+
+def agent() -> Agent:
+    made = Agent("mixed")
+    for name, (trigger, function) in ACTIONS.items():
+        made.add_action(name, [trigger], function)
+    return made
+
+
+class ModelMemory(dict[str, Any]):
+    """Flat: paths are names."""
+
+    def set(self, path: str, value: Any) -> None:
+        self[path] = value
+
+    def append(self, path: str, value: Any) -> None:
+        self[path] = [*self.get(path, []), value]
+
+    def delete(self, path: str) -> None:
+        self.pop(path, None)
+
+
+class ModelContext:
+    def __init__(self, key: str, memory: ModelMemory, sensory: ModelMemory) -> None:
+        self.key = key
+        self.short_term_memory = memory
+        self.sensory_memory = sensory
+        self.sent: list[Event] = []
+
+    def send_event(self, event: Event) -> None:
+        self.sent.append(event)
+
+
+def modelled(inputs: list[Input], digests: dict[str, str]) -> tuple[list[list[Any]], dict[str, ModelMemory]]:
+    """What each input puts out, and what each key remembers in the end; one input after the other."""
+    outputs: list[list[Any]] = []
+    memories: dict[str, ModelMemory] = {}
+    sequences: dict[str, int] = {}
+    for key, number in inputs:
+        sequences[key] = sequences.get(key, 0) + 1
+        outputs.append([])
+        sensory, ordinal = ModelMemory(), 0
+        first: Event = InputEvent((key, number))
+        first.id = f"{digests[key]}-{sequences[key]}.0"
+        tasks = deque([("start", first)])
+        while tasks:
+            name, event = tasks.popleft()
+            memory, senses = copy.deepcopy(memories.get(key, ModelMemory())), copy.deepcopy(sensory)
+            ctx = ModelContext(key, memory, senses)
+            # Ids count what was sent in actions that did not fail: a failure ends the run.
+            try:
+                pending = ACTIONS[name][1](event, ctx)
+                while pending is not None:
+                    try:
+                        pending.send(None)
+                    except StopIteration:
+                        pending = None
+            except ValueError:
+                break
+            memories[key], sensory = memory, senses
+            for sent in ctx.sent:
+                ordinal += 1
+                sent.id = f"{digests[key]}-{sequences[key]}.{ordinal}"
+                sent.upstream_event_id, sent.upstream_action_name = event.id, name
+                if isinstance(sent, OutputEvent):
+                    outputs[-1].append(sent.output)
+                tasks.extend((other, sent) for other, (trigger, _) in ACTIONS.items() if trigger == sent.type)
+    return outputs, memories
+
+
+class Simulation:
+    """The operator with its input, able to go back to what it last saved."""
+
+    def __init__(self, inputs: list[Input], marks: list[int]) -> None:
+        self.inputs = inputs
+        self.marks = marks
+        """Before each input; input i has the timestamp i."""
+        self.position = 0
+        self.ended = False
+        self.log: list[Any] = []
+        self._saved: tuple[bytes | None, int, bool, list[Any]] = (None, 0, False, [])
+        self.harness = AgentHarness(agent(), skip=True)
+
+    @property
+    def whole_log(self) -> list[Any]:
+        return [*self.log, *self.harness.log]
+
+    def send(self, size: int) -> None:
+        behind = min(self.position + size, len(self.inputs))
+        part = range(self.position, behind)
+        self.harness.send(
+            [self.inputs[i] for i in part],
+            list(part),
+            [self.marks[i] for i in part],
+            watermark=self.marks[behind],
+        )
+        self.position = behind
+
+    def end(self) -> None:
+        self.ended = True
+        self.harness.end()
+
+    def save(self) -> None:
+        self._saved = (self.harness.save(), self.position, self.ended, self.whole_log)
+
+    def crash(self) -> None:
+        for call in self.harness.calls.open:
+            call.drop()
+        self.harness.close()
+        data, self.position, self.ended, self.log = self._saved
+        self.harness = AgentHarness(agent(), skip=True, restore=data)
+
+
+def check_time(simulation: Simulation, outputs: list[list[Any]]) -> None:
+    """A watermark leaves behind everything that the inputs before it put out, and never goes back."""
+    marks, current, emitted = simulation.marks, -1, 0
+    by_input = {id_of(value): i for i, values in enumerate(outputs) for value in values}
+    expected = [len(values) for values in outputs]
+    seen = [0] * len(expected)
+    for item in simulation.whole_log:
+        if isinstance(item, Emitted):
+            number = by_input[id_of(item.value)]
+            assert item.timestamp == number
+            seen[number] += 1
+            emitted += 1
+        mark = item.watermark if isinstance(item, Emitted) else item
+        if mark is None:
+            continue
+        assert mark >= current, "the watermark went back"
+        if mark > current:
+            # Which inputs came before the channel reached it?
+            before = next((i for i in range(len(marks)) if marks[i] >= mark), len(expected))
+            assert seen[:before] == expected[:before], "a watermark overtook an input"
+            current = mark
+    assert current == MAX_WATERMARK
+
+
+def id_of(value: Any) -> Any:
+    return value[0], value[1], value[2]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    inputs=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 60)), max_size=12),
+    steps=st.lists(st.integers(0, 2), max_size=13),
+    data=st.data(),
+)
+def test_any_order_any_crash_gives_what_one_input_at_a_time_gives(
+    inputs: list[Input], steps: list[int], data: st.DataObject
+) -> None:
+    marks = [-1]
+    for i in range(len(inputs)):
+        # Behind the input with the timestamp i, event time may stay where it was.
+        marks.append(max(marks[-1], i - (steps[i] if i < len(steps) else 1)))
+    simulation = Simulation(inputs, marks)
+    digests = {key: simulation.harness.head.key_digest(key) for key in "abc"}
+    outputs, memories = modelled(inputs, digests)
+    crashes = saves = 0
+    while not simulation.ended or simulation.harness.calls.open or simulation.harness.scope.work.restored:  # type: ignore[union-attr]
+        harness = simulation.harness
+        # Progress first: the plainest example is an undisturbed run.
+        moves: list[str] = []
+        if simulation.position < len(inputs):
+            moves += ["send", "send", "send"]
+        elif not simulation.ended:
+            moves += ["end", "end"]
+        if harness.calls.open:
+            moves += ["step"] * 4
+        if harness.scope is not None and harness.scope.work.restored:
+            moves += ["resume"] * 2
+        moves += ["save"] if saves < 8 else []
+        moves += ["crash"] if crashes < 4 else []
+        match data.draw(st.sampled_from(moves)):
+            case "send":
+                simulation.send(data.draw(st.integers(1, 4)))
+            case "end":
+                simulation.end()
+            case "step":
+                harness.calls.step(data.draw(st.integers(0, len(harness.calls.open) - 1)))
+            case "resume":
+                harness.resume()
+            case "save":
+                saves += 1
+                simulation.save()
+            case _:
+                crashes += 1
+                simulation.crash()
+    harness = simulation.harness
+    emitted = [item.value for item in simulation.whole_log if isinstance(item, Emitted)]
+    for key in "abc":
+        expected = [value for values in outputs for value in values if value[0] == key]
+        assert [value for value in emitted if value[0] == key] == expected
+    assert len({id_of(value) for value in emitted}) == len(emitted)
+    check_time(simulation, outputs)
+    # Nothing of a finished run is left.
+    scope = harness.scope
+    assert scope is not None
+    assert scope.ended
+    assert not scope.work.runs
+    assert scope.work.holds.empty
+    assert not scope.processing_timers.saved()
+    assert (harness.head.in_flight, harness.head.full) == (0, False)
+    for key, entry in scope.entries.items():
+        assert set(entry) <= {SEQUENCE, MEMORY, SIZE}
+        assert RUN not in entry
+        assert entry[SEQUENCE] == sum(item[0] == key for item in inputs)
+        remembered = flat(entry.get(MEMORY, {}))
+        assert remembered == memories.get(key, {})
+        assert entry.get(SIZE, {}).get("bytes", 0) == tree_size(entry.get(MEMORY, {}))
+    harness.close()
+
+
+def flat(node: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in node.items():
+        if name == "calls":
+            found.update({f"calls.{inner}": item for inner, item in value.items()})
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,311 @@
+"""What can go wrong inside an agent, each with the text that explains it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+import pytest
+
+from emberflow.agents import (
+    Agent,
+    AgentConfigOptions,
+    AgentExecutionOptions,
+    ConditionEvaluationFailureStrategy,
+    ErrorHandling,
+    Event,
+    InputEvent,
+    OutputEvent,
+    Resource,
+    ResourceDescriptor,
+    ResourceType,
+    RunnerContext,
+    Secret,
+)
+from emberflow.errors import (
+    ActionFailed,
+    EmberflowError,
+    InvalidArgument,
+    MemoryTooLarge,
+    NotSerializable,
+    NotSupported,
+    ResourceFailed,
+    StepLimitReached,
+)
+from emberflow.testing import run_agent
+
+SKIP = {AgentExecutionOptions.ON_ERROR: ErrorHandling.SKIP}
+
+
+def agent_of(function: Any) -> Agent:
+    return Agent("shop").add_action("act", [InputEvent], function)
+
+
+def failure(agent: Agent, kind: type[EmberflowError], options: dict[Any, Any] | None = None) -> str:
+    """The text of the error; every such input can be skipped as well."""
+    with pytest.raises(kind) as caught:
+        run_agent(agent, [{"key": "ann", "value": 1}], options=options)
+    assert type(caught.value) is kind
+    assert run_agent(agent, [{"key": "ann", "value": 1}], options={**(options or {}), **SKIP}).outputs == []
+    text = str(caught.value)
+    assert text.count("agent 'shop'") >= 1
+    return text
+
+
+def sends(make: Any) -> Agent:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.send_event(make())
+
+    return agent_of(act)
+
+
+def test_an_event_that_cannot_be_serialised() -> None:
+    text = failure(sends(lambda: OutputEvent(number for number in [1])), NotSerializable)
+    assert "agent 'shop', action 'act', key 'ann', event InputEvent(input=1): the event OutputEvent(" in text
+    assert "cannot be serialised" in text
+    assert "cannot pickle 'generator' object" in text
+    assert "send data, not locks, connections, files or generators" in text
+
+
+def test_an_event_that_is_too_large() -> None:
+    text = failure(sends(lambda: Event("big", {"data": b"x" * 10_000_000})), NotSerializable)
+    assert "the event 'big' has 10,000,004 bytes; the limit is 4,194,304" in text
+    assert "keep large data in a file or store and send its address" in text
+    allowed = {AgentExecutionOptions.MAX_EVENT_BYTES: 11_000_000}
+    assert run_agent(sends(lambda: OutputEvent("x" * 10_000_000)), [1], options=allowed).outputs
+
+
+def test_memory_that_grows_too_large() -> None:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        for _ in range(100):
+            ctx.short_term_memory.append("log", "x" * 100)
+
+    text = failure(agent_of(act), MemoryTooLarge, {AgentExecutionOptions.MAX_MEMORY_BYTES: 1_000})
+    assert "short-term memory would grow to 1,003 bytes by writing 'log'; the limit is 1,000" in text
+    assert "raise the option 'memory.max-bytes'" in text
+
+
+def test_a_value_that_memory_cannot_keep() -> None:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.sensory_memory.set("file", (number for number in [1]))
+
+    text = failure(agent_of(act), NotSerializable)
+    assert "sensory memory: the value for 'file' cannot be stored: <generator object" in text
+    assert "store data, not locks, connections, files or generators" in text
+
+
+def test_a_plain_action_that_raises() -> None:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        raise KeyError("price")
+
+    text = failure(agent_of(act), ActionFailed)
+    assert "agent 'shop', action 'act', key 'ann', event InputEvent(input=1): the action raised" in text
+    assert "cause: KeyError: 'price'" in text
+    assert "fix the action; one bad input need not stop the job" in text
+    assert "what was processed since the last checkpoint is not committed" in text
+
+
+def test_an_async_action_that_raises() -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await asyncio.sleep(0)
+        raise TimeoutError("the model did not answer")
+
+    assert "cause: TimeoutError: the model did not answer" in failure(agent_of(act), ActionFailed)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_cancelled_call_is_a_failure_like_any_other(waits: bool) -> None:
+    async def waiting(event: InputEvent, ctx: RunnerContext) -> None:
+        raise asyncio.CancelledError("by the client library")
+
+    def plain(event: InputEvent, ctx: RunnerContext) -> None:
+        raise asyncio.CancelledError("by the client library")
+
+    text = failure(agent_of(waiting if waits else plain), ActionFailed)
+    assert "cause: CancelledError: by the client library" in text
+
+
+def test_actions_that_trigger_each_other_for_ever() -> None:
+    agent = (
+        Agent("shop")
+        .add_action("ping", [InputEvent, "pong"], lambda event, ctx: ctx.send_event(Event("ping")))
+        .add_action("pong", ["ping"], lambda event, ctx: ctx.send_event(Event("pong")))
+    )
+    text = failure(agent, StepLimitReached, {AgentExecutionOptions.MAX_STEPS: 10})
+    assert "one input set off more than 10 actions" in text
+    assert "actions that trigger each other in a circle never come to an end by themselves" in text
+    assert "raise the option 'max-steps'" in text
+
+
+def test_the_step_limit_counts_calls_as_well() -> None:
+    async def again(event: Event, ctx: RunnerContext) -> None:
+        ctx.send_event(Event("again"))
+
+    agent = Agent("shop").add_action("again", [InputEvent, "again"], again)
+    assert "more than 7 actions" in failure(agent, StepLimitReached, {AgentExecutionOptions.MAX_STEPS: 7})
+
+
+def test_as_many_steps_as_allowed_are_fine() -> None:
+    def count(event: Event, ctx: RunnerContext) -> None:
+        left = event.get_attr("left") if event.type == "count" else 9
+        ctx.send_event(Event("count", {"left": left - 1}) if left else OutputEvent("done"))
+
+    agent = Agent("shop").add_action("count", [InputEvent, "count"], count)
+    assert run_agent(agent, [0, 0], options={AgentExecutionOptions.MAX_STEPS: 10}).outputs == ["done"] * 2
+
+
+def test_an_event_sent_after_the_action_has_ended() -> None:
+    kept: list[RunnerContext] = []
+
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        kept.append(ctx)
+        kept[0].send_event(OutputEvent(1))
+
+    with pytest.raises(InvalidArgument) as caught:
+        run_agent(agent_of(act), [1, 2])
+    text = str(caught.value)
+    assert "action 'act' sends an event after it has ended" in text
+    assert "await everything the action starts before it returns" in text
+
+
+def test_something_that_is_no_event() -> None:
+    text = failure(sends(lambda: {"output": 1}), InvalidArgument)
+    assert "{'output': 1} is not an event" in text
+    assert "send_event() takes an Event, e.g. OutputEvent(output)" in text
+
+
+def test_a_coroutine_that_nobody_awaits() -> None:
+    async def later(event: InputEvent, ctx: RunnerContext) -> None:
+        raise AssertionError
+
+    text = failure(agent_of(lambda event, ctx: later(event, ctx)), InvalidArgument)
+    assert "the action returned a coroutine that nobody awaits" in text
+    assert "async def act(event, ctx)" in text
+
+
+def test_a_coroutine_function_in_a_plain_durable_call() -> None:
+    async def fetch(url: str) -> str:
+        return url
+
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.durable_execute(fetch, "x")
+
+    text = failure(agent_of(act), InvalidArgument)
+    assert "action 'act': fetch is a coroutine function" in text
+    assert "await ctx.durable_execute_async(…)" in text
+
+
+@pytest.mark.xfail(strict=True, reason="the error reads func.__name__, which a partial has not")
+def test_a_partial_of_a_coroutine_function_in_a_plain_durable_call() -> None:
+    async def fetch(url: str) -> str:
+        return url
+
+    def partly(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.durable_execute(functools.partial(fetch, "x"))
+
+    assert "fetch is a coroutine function" in failure(agent_of(partly), InvalidArgument)
+
+
+def test_an_attribute_that_the_event_class_needs() -> None:
+    class Priced(Event):
+        price: int
+
+    def take(event: Priced, ctx: RunnerContext) -> None:
+        raise AssertionError
+
+    take.__annotations__["event"] = Priced
+    agent = sends(lambda: Event("Priced", {"cost": 1})).add_action("take", [Priced], take)
+    text = failure(agent, InvalidArgument)
+    assert "action 'take'" in text
+    assert "an event of type 'Priced' has no attribute 'price', which Priced needs" in text
+
+
+def test_a_condition_on_the_input_that_fails() -> None:
+    def picky(event: Event) -> bool:
+        return event.attributes["amount"] > 5
+
+    options = {
+        AgentConfigOptions.CONDITION_EVALUATION_FAILURE_STRATEGY: ConditionEvaluationFailureStrategy.FAIL
+    }
+    agent = Agent("shop").add_action("act", [picky], lambda event, ctx: None)
+    text = failure(agent, ActionFailed, options)
+    assert "key 'ann', event InputEvent(input=1): its triggers could not be decided" in text
+    assert "picky()' of action 'act' failed: KeyError: 'amount'" in text
+
+
+def test_long_term_memory_is_not_there_yet() -> None:
+    text = failure(agent_of(lambda event, ctx: ctx.long_term_memory), NotSupported)
+    assert "long-term memory needs a vector store" in text
+
+
+# Resources that cannot be had.
+
+
+class Model(Resource):
+    def __init__(self, api_key: str = "", broken: bool = False) -> None:
+        if broken:
+            raise ConnectionError("nobody answers")
+
+
+class Needs(Resource):
+    def __init__(self, other: str) -> None:
+        self._other = other
+
+    def open(self) -> None:
+        self.resource_context.get_resource(self._other, ResourceType.CHAT_MODEL)
+
+
+def asks_for(name: str, **resources: ResourceDescriptor) -> Agent:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.get_resource(name, ResourceType.CHAT_MODEL)
+
+    agent = agent_of(act)
+    for known, descriptor in resources.items():
+        agent.add_resource(known, ResourceType.CHAT_MODEL, descriptor)
+    return agent
+
+
+def test_an_unknown_resource_with_a_suggestion() -> None:
+    text = failure(asks_for("modell", model=ResourceDescriptor(clazz=Model)), ResourceFailed)
+    assert "agent 'shop' has no chat_model named 'modell'; did you mean 'model'?" in text
+    assert "its chat_model resources: 'model'" in text
+    assert "add_resource('modell', ResourceType.CHAT_MODEL, …)" in text
+
+
+def test_a_resource_of_another_type() -> None:
+    agent = asks_for("model").add_resource("model", ResourceType.PROMPT, "text")
+    assert "there is a prompt of that name" in failure(agent, ResourceFailed)
+
+
+def test_resources_that_need_each_other() -> None:
+    text = failure(
+        asks_for(
+            "first",
+            first=ResourceDescriptor(clazz=Needs, other="second"),
+            second=ResourceDescriptor(clazz=Needs, other="first"),
+        ),
+        ResourceFailed,
+    )
+    assert (
+        "resources need each other in a circle: chat_model 'first' -> chat_model 'second' -> chat_model 'first'"
+        in text
+    )
+
+
+def test_a_resource_that_cannot_be_made() -> None:
+    text = failure(asks_for("model", model=ResourceDescriptor(clazz=Model, broken=True)), ResourceFailed)
+    assert "the chat_model 'model' could not be made" in text
+    assert "cause: ConnectionError: nobody answers" in text
+    assert "check the arguments of its descriptor" in text
+
+
+def test_a_resource_class_that_does_not_exist() -> None:
+    text = failure(asks_for("model", model=ResourceDescriptor(clazz="no.such.Model")), ResourceFailed)
+    assert "the resource class no.such.Model cannot be imported" in text
+
+
+def test_a_secret_that_is_not_there() -> None:
+    descriptor = ResourceDescriptor(clazz=Model, api_key=Secret("NO_SUCH_KEY_ANYWHERE"))
+    text = failure(asks_for("model", model=descriptor), ResourceFailed)
+    assert "the environment variable 'NO_SUCH_KEY_ANYWHERE', which holds a secret, is not set" in text
