@@ -35,6 +35,18 @@ BENCHMARKS = (
         name="state_growth_spark", what="the same 2,000 keys touched while state grows to a million keys"
     ),
     Benchmark(name="idle_and_soak", what="CPU of an idle query, memory over a soak", full_timeout_s=2_400),
+    Benchmark(
+        name="agent_two_actions_local",
+        what="two-action agent with memory, local, beside a loop and LangGraph",
+    ),
+    Benchmark(name="agent_two_actions_spark", what="two-action agent with memory, Spark streaming and batch"),
+    Benchmark(name="agent_calls_local", what="2,000 keys waiting for calls, local, beside LangGraph"),
+    Benchmark(
+        name="agent_calls_spark", what="2,000 keys waiting for a 1 s call each, Spark batch and streaming"
+    ),
+    Benchmark(name="agent_latency", what="input to output of the two-action agent at 500 inputs/s"),
+    Benchmark(name="agent_waiting_cpu", what="CPU while 1,000 calls of agents wait"),
+    Benchmark(name="agent_log_and_triggers", what="event log on and off; conditions against event types"),
 )
 
 
