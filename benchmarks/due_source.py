@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from math import ceil
 from typing import Any
 
 from emberflow.streams import Chunk, Source
@@ -21,13 +22,17 @@ class DueSource(Source):
         self._rate = records_per_s
         self._count = count
         self._keys = keys
+        self._started_s: float | None = None
 
     def available(self, channel: int, position: Any, elapsed_ms: int) -> int:
+        self._started_s = time.time() - elapsed_ms / 1000
         due = int((time.time() - self._began_s) * self._rate) + 1
         return max(0, min(self._count, due) - position)
 
     def due_ms(self, channel: int, position: Any) -> int:
-        return position * 1000 // self._rate
+        """Counted from the start of reading, which is later than the start of the source's clock."""
+        started_s = self._began_s if self._started_s is None else self._started_s
+        return max(0, ceil((self._began_s + position / self._rate - started_s) * 1000))
 
     def plan(self, channel: int, position: Any, limit: int) -> tuple[Any, bool]:
         behind = min(position + max(limit, 1), self._count)

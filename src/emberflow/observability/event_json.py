@@ -37,6 +37,8 @@ _DEEPEST = 100
 _MOST_VALUES = 1_000_000
 _MOST_VALUES_STANDARD = 2_000
 
+_FEW_VALUES = 64
+
 _SMALLEST_INT, _LARGEST_INT = -(2**63), 2**63 - 1
 _LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 
@@ -55,6 +57,26 @@ def _orjson_dumps() -> Callable[[Any], bytes] | None:
 _fast_dumps = _orjson_dumps()
 _plain = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 _ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":"))
+
+
+_quoted = json.encoder.encode_basestring
+
+
+def _json_text(value: Any) -> str:
+    if _fast_dumps is not None:
+        return _fast_dumps(value).decode()
+    return "".join(_chunks(value, 0)) if _chunks is not None else _plain.encode(value)
+
+
+def _chunk_encoder() -> Callable[[Any, int], Iterable[str]] | None:
+    """The C encoder behind `json`, made once: `json.dumps` makes a new one for every value."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return None
+    return make(None, _plain.default, _quoted, None, ":", ",", False, False, False)
+
+
+_chunks = _chunk_encoder()
 
 
 def encode(content: dict[str, Any]) -> bytes:
@@ -81,15 +103,74 @@ class EventJson:
         self._max_values = _MOST_VALUES if everything else _MOST_VALUES_STANDARD
         self._left = self._max_values
         self._path: set[int] = set()
+        self._harmless_names: set[str] = set()
 
     def line(self, record: EventRecord) -> bytes:
         """The record with a line break at its end."""
-        self._left = self._max_values
-        self._path.clear()
         try:
+            ready = self._plain_line(record)
+            if ready is not None:
+                return ready
+            self._left = self._max_values
+            self._path.clear()
             return encode(self._content(record)) + b"\n"
         except Exception as error:
             return encode(_unwritable(record, error)) + b"\n"
+
+    def _plain_line(self, record: EventRecord) -> bytes | None:
+        """The common case, an event of small plain values, without making a copy of it; None for all others."""
+        event, key = record.event, record.key
+        if event is None or record.kind != "event" or type(key) not in (str, int):
+            return None
+        attributes = event.attributes
+        # Looking must not cost more than writing would: a structure may contain itself many times over.
+        self._left = _FEW_VALUES
+        if not self._is_plain(key, 0) or not self._is_plain(attributes, 0):
+            return None
+        try:
+            return (
+                f'{{"v":{VERSION},"time":"{time_text(record.time_ms)}","agent":{_quoted(record.agent)},'
+                f'"key":{_quoted(key) if type(key) is str else key},"run":{_quoted(record.run_id)},"kind":"event",'
+                f'"id":{_quoted(event.id)},"type":{_quoted(event.type)},"upstream_id":{_quoted(event.upstream_event_id)},'
+                f'"upstream_action":{_quoted(event.upstream_action_name)},"attributes":{_json_text(attributes)}}}\n'
+            ).encode()
+        except (TypeError, ValueError, RuntimeError):
+            # A text with half a surrogate pair, a subclass of str, or a dict that the agent is changing right now.
+            return None
+
+    def _is_plain(self, value: Any, depth: int) -> bool:
+        """Whether JSON takes the value as it is: nothing to cut, to mask or to convert."""
+        kind = cast("Any", type(value))
+        if kind is str:
+            return len(value) <= self._max_string and value[:1] not in _MAY_HOLD_SECRETS
+        if kind is int:
+            return _SMALLEST_INT <= value <= _LARGEST_INT
+        if kind is bool or value is None:
+            return True
+        if kind is float:
+            return math.isfinite(value)
+        if depth >= self._max_depth or kind not in (dict, list, tuple):
+            return False
+        self._left -= len(value)
+        if self._left < 0:
+            return False
+        if kind is dict:
+            names = self._harmless_names
+            for name, item in list(value.items()):
+                if name not in names and not self._is_harmless(name):
+                    return False
+                if not self._is_plain(item, depth + 1):
+                    return False
+            return True
+        return len(value) <= self._max_items and all(self._is_plain(item, depth + 1) for item in list(value))
+
+    def _is_harmless(self, name: Any) -> bool:
+        """Whether a field of this name is never masked or cut."""
+        if type(name) is not str or len(name) > min(self._max_string, 100) or is_hidden(name, "value"):
+            return False
+        if len(self._harmless_names) < 1_000:
+            self._harmless_names.add(name)
+        return True
 
     def _content(self, record: EventRecord) -> dict[str, Any]:
         event = record.event

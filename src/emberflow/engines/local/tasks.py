@@ -19,6 +19,7 @@ from emberflow.plan.job import JobMetrics
 
 CHUNK_RECORDS = 1_000
 _IDLE_S = 0.05
+_SHORTEST_PAUSE_S = 0.001
 
 
 class Task:
@@ -87,7 +88,7 @@ class SourceTask(Task):
             for item in self.exits:
                 item.release()
             if not moved and not self.ended:
-                await asyncio.sleep(_IDLE_S)
+                await asyncio.sleep(self._pause_s())
 
     async def _read_round(self) -> bool:
         """Reads until the source has nothing more to give for now."""
@@ -120,6 +121,13 @@ class SourceTask(Task):
             await asyncio.sleep(0)
             if self._source_is_paced():
                 return True
+
+    def _pause_s(self) -> float:
+        """How long there is nothing to read, as far as the source can say."""
+        if not self._source_is_paced():
+            return _IDLE_S
+        due_ms = self._started_ms + self._source.due_ms(self._channel, self.position) - self._clock.now_ms()
+        return min(max(due_ms / 1000, _SHORTEST_PAUSE_S), _IDLE_S)
 
     def _source_is_paced(self) -> bool:
         return (
