@@ -44,7 +44,9 @@ class ConditionRaised(Exception):
     """A trigger condition could not be evaluated."""
 
     def __init__(self, action: str, condition: str, error: Exception) -> None:
-        super().__init__(f"the trigger condition {condition!r} of action {action!r} failed: {describe_cause(error)}")
+        super().__init__(
+            f"the trigger condition {condition!r} of action {action!r} failed: {describe_cause(error)}"
+        )
 
 
 class Routes:
