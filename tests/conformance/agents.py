@@ -121,3 +121,45 @@ def applied(
     if skip:
         agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.SKIP)
     return agents_env.from_datastream(stream, lambda value: value[0]).apply(agent).to_datastream()
+
+
+class DiaryAgent(Agent):
+    """Memory that grows beyond what is stored with its key: large values, a long list, deleted and written again."""
+
+    def __init__(self, *, waits: bool) -> None:
+        super().__init__()
+        self._waits = waits
+        self.add_action("write", [InputEvent], self.write_waiting if waits else self.write)
+
+    async def write_waiting(self, event: InputEvent, ctx: RunnerContext) -> None:
+        await asyncio.sleep(0)
+        self.write(event, ctx)
+
+    def write(self, event: InputEvent, ctx: RunnerContext) -> None:
+        word, number = event.input
+        memory = ctx.short_term_memory
+        memory.append("history", f"{number} " + "x" * 700)
+        memory.set(f"pages.p{number % 4}", f"{number} " + "y" * 3_000)
+        if number % 5 == 0:
+            memory.delete("pages")
+        shown = sorted(
+            f"{name}={value.split()[0]}" for name, value in memory.new_object("pages").get_fields().items()
+        )
+        history = [int(item.split()[0]) for item in memory.get("history")]
+        ctx.send_event(OutputEvent((word, shown, history)))
+
+
+def diary(inputs: list[tuple[str, int]]) -> list[tuple[str, list[str], list[int]]]:
+    """What the diary agent puts out."""
+    pages: dict[str, dict[str, int]] = {}
+    history: dict[str, list[int]] = {}
+    outputs: list[tuple[str, list[str], list[int]]] = []
+    for word, number in inputs:
+        history.setdefault(word, []).append(number)
+        kept = pages.setdefault(word, {})
+        kept[f"p{number % 4}"] = number
+        if number % 5 == 0:
+            kept.clear()
+        shown = sorted(f"{name}={value}" for name, value in kept.items())
+        outputs.append((word, shown, list(history[word])))
+    return outputs

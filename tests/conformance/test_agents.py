@@ -10,8 +10,16 @@ import pytest
 
 from emberflow.errors import ActionFailed
 from emberflow.streams import StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy
-from emberflow.testing import Crash, Host, TestSource, on_every_host, per_key
-from tests.conformance.agents import CountingAgent, FailingAgent, WaitingAgent, applied, counted
+from emberflow.testing import STREAMING_HOSTS, Crash, Cut, Host, TestSource, on_every_host, per_key
+from tests.conformance.agents import (
+    CountingAgent,
+    DiaryAgent,
+    FailingAgent,
+    WaitingAgent,
+    applied,
+    counted,
+    diary,
+)
 
 INPUTS = [(random.Random(7 * number).choice("abcde"), number) for number in range(40)]
 
@@ -99,3 +107,16 @@ def test_agents_are_chained_over_a_stream(host: Host) -> None:
         return applied(env, first.map(lambda value: (value[0], value[2])), CountingAgent())
 
     assert per_key(host.run(build)) == per_key(counted(INPUTS))
+
+
+@on_every_host(hosts=STREAMING_HOSTS)
+@pytest.mark.parametrize("waits", [False, True], ids=["plain", "waiting"])
+def test_large_memory_survives_batches_and_crashes(host: Host, waits: bool, tmp_path: Path) -> None:
+    inputs = [(word, number) for number in range(1, 25) for word in "ab"]
+    source = TestSource([*inputs[:16], Cut(), *inputs[16:24], Crash(), *inputs[24:40], Cut(), *inputs[40:]])
+
+    run = host.run_to_files(
+        lambda env: applied(env, env.add_source(source), DiaryAgent(waits=waits)), tmp_path
+    )
+
+    assert per_key(run.values) == per_key(diary(inputs))

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emberflow.errors import InvalidArgument, MemoryTooLarge
-from emberflow.state.memory import Journal, Memory, Node, swap
+from emberflow.state.memory import Journal, Memory, swap
 from emberflow.state.memory_object import MemoryObject
+from emberflow.state.pages import Fields, Node
 from emberflow.state.sizes import measure
 from emberflow.testing import ManualClock
 
@@ -205,7 +206,7 @@ def call(memory: MemoryObject, model: Model, name: str, prefix: str, path: str, 
 @settings(max_examples=250, deadline=None)
 @given(actions=st.lists(st.tuples(st.lists(CALLS, max_size=8), ENDS), max_size=6))
 def test_any_calls_equal_nested_dictionaries(actions: list[tuple[list[Any], str]]) -> None:
-    root: dict[str, Any] = {}
+    root = Fields()
     totals: dict[str, Any] = {}
     journal = Journal()
     memory = MemoryObject(Memory("short-term", root, journal, 10**6, totals))
@@ -247,7 +248,7 @@ TICKS = st.tuples(st.just("tick"), st.integers(1, TTL_MS + 2))
 )
 def test_time_to_live_equals_a_model_with_stamps(steps: list[Any], refresh: bool) -> None:
     clock = ManualClock()
-    root: dict[str, Any] = {}
+    root = Fields()
     totals: dict[str, Any] = {}
     journal = Journal()
     tree = Memory(
@@ -286,7 +287,7 @@ def flat(node: dict[str, Any], inside: str = "") -> list[tuple[str, Any]]:
 @settings(max_examples=150, deadline=None)
 @given(calls=st.lists(CALLS, max_size=25), limit=st.integers(1, 60))
 def test_the_limit_is_never_passed_and_a_refused_write_changes_nothing(calls: list[Any], limit: int) -> None:
-    root: dict[str, Any] = {}
+    root = Fields()
     totals: dict[str, Any] = {}
     memory = MemoryObject(Memory("short-term", root, Journal(), limit, totals))
     for name, prefix, path, argument in calls:

@@ -245,20 +245,15 @@ def test_a_slow_key_holds_up_neither_other_keys_nor_checkpoints(bounded: bool, t
         client.cancel()
 
 
-STUCK = pytest.mark.xfail(
-    strict=True, reason="a restored subtask without keys in flight never learns of the end"
-)
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(1, 1), pytest.param(1, 2, marks=STUCK), (2, 1), pytest.param(2, 2, marks=STUCK)],
+    [(1, 1), (1, 2), (2, 1), (2, 2)],
 )
 def test_a_stopped_job_goes_on_with_other_parallelism(before: int, after: int, tmp_path: Path) -> None:
     """Stopped while its input has ended and one call is in flight: every subtask comes to its end afterwards."""
     gate = tmp_path / "gate"
     source = TestSource([("slow", 1), *QUICK, ("slow", 2)])
-    host = replace(LOCAL_2, parallelism=before, timeout_s=5)
+    host = replace(LOCAL_2, parallelism=before, timeout_s=60)
     client = prepared(host, tmp_path, source, Gate(gate), every_ms=20).execute_async()
     until(lambda: len(read_committed(tmp_path / "output")) == len(QUICK))
     client.cancel()

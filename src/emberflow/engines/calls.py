@@ -34,6 +34,9 @@ class _Limits:
                     raise
                 # Something that the call awaited was cancelled, not the call itself: a failure like any other.
                 return None, error
+            except (SystemExit, KeyboardInterrupt) as error:
+                # Left to itself it would end the event loop that all other calls are on.
+                return None, error
 
 
 class Threads:

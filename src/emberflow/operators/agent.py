@@ -10,22 +10,14 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 from collections.abc import Sequence
-from inspect import isawaitable
 from typing import Any
 
-from emberflow.errors import (
-    ActionFailed,
-    EmberflowError,
-    InvalidArgument,
-    StepLimitReached,
-    describe_cause,
-    shorten,
-)
 from emberflow.events.agent_events import Event, OutputEvent
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.key_groups import stable_hash
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators import resource_cache
+from emberflow.operators.agent_errors import check_result, explained, too_many_steps
 from emberflow.operators.agent_recorder import AgentRecorder
 from emberflow.operators.agent_routes import Routes, RunnableAction
 from emberflow.operators.agent_run import AgentRun
@@ -60,6 +52,7 @@ class AgentOperator(KeyedOperator):
         self.plan = spec.plan
         self._plan_id = spec.plan_id
         self._takes_pairs = spec.takes_pairs
+        self._may_wait = spec.plan.is_async
         self.routes = Routes(spec.plan)
         options = spec.plan.config
         self.max_event_bytes: int = options.get(AgentExecutionOptions.MAX_EVENT_BYTES)
@@ -86,6 +79,10 @@ class AgentOperator(KeyedOperator):
     def open(self, context: Any) -> None:
         self.resources = resource_cache.acquire(self._plan_id, self.plan)
         self._recorder = AgentRecorder.of(self.plan)
+
+    def sync(self) -> None:
+        if self._recorder is not None:
+            self._recorder.flush()
 
     def close(self) -> None:
         if self._recorder is not None:
@@ -130,10 +127,16 @@ class AgentOperator(KeyedOperator):
                 waiting.waiting.append((batch.values[i], stamp, work.holds.start()))
                 self._waiting += 1
                 continue
-            run = AgentRun(self, scope, key, scope.entry(key))
+            run = self._new_run(scope, key)
             if not self._start_input(run, batch.values[i], stamp):
                 run.segment = work.holds.start()
                 work.runs[key] = run
+
+    def _new_run(self, scope: Scope, key: Any) -> AgentRun:
+        run = AgentRun(self, scope, key, scope.entry(key))
+        if self._may_wait:
+            run.read_pages()
+        return run
 
     def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
         """Whether the input is finished at once."""
@@ -160,7 +163,7 @@ class AgentOperator(KeyedOperator):
             context = RunnerContext(run, action, event)
             try:
                 if run.steps > self._max_steps:
-                    raise self._too_many_steps()
+                    raise too_many_steps(self._max_steps)
                 if action.convert is not None and not isinstance(event, action.convert):
                     event = action.convert.from_event(event)
                 if action.is_async:
@@ -168,8 +171,8 @@ class AgentOperator(KeyedOperator):
                     self._call(run, action, event, context)
                     return False
                 result = action.call(event, context)
-                if result is not None and isawaitable(result):
-                    raise self._not_awaited(result)
+                if result is not None:
+                    check_result(result)
                 self._finish_action(run, context)
             except (Exception, CancelledError) as error:
                 self._action_failed(run, action, event, context, error)
@@ -179,7 +182,7 @@ class AgentOperator(KeyedOperator):
         self.in_flight += 1
         run.context = context
 
-        def done(_: Any, error: BaseException | None) -> None:
+        def done(result: Any, error: BaseException | None) -> None:
             self.in_flight -= 1
             run.current = run.context = None
             before = self.scope
@@ -187,6 +190,7 @@ class AgentOperator(KeyedOperator):
             try:
                 if error is None:
                     try:
+                        check_result(result)
                         self._finish_action(run, context)
                     except Exception as failure:
                         error = failure
@@ -240,48 +244,15 @@ class AgentOperator(KeyedOperator):
         self._run_failed(run, action.name, event, error)
 
     def _run_failed(self, run: AgentRun, action: str, event: Event, error: BaseException) -> None:
-        failure = self._explained(run, action, event, error)
+        skips = self._skip_failures
+        failure = explained(self.plan.name, action, run.key, event, error, skipped=skips)
         if self._recorder is not None:
             self._recorder.failure(run, action, event, failure)
-        if not self._skip_failures:
+        if not skips:
             raise failure from error
         _log.warning("the input is skipped: %s", failure)
         self.metrics.get_counter("failed_runs").inc()
         run.tasks.clear()
-
-    def _explained(self, run: AgentRun, action: str, event: Event, error: BaseException) -> EmberflowError:
-        acting = f", action {action!r}" if action else ""
-        where = f"agent {self.plan.name!r}{acting}, key {shorten(run.key)}, event {shorten(event)}"
-        stops = "one bad input need not stop the job: set AgentExecutionOptions.ON_ERROR to 'skip'"
-        if isinstance(error, EmberflowError):
-            return type(error)(
-                f"{where}: {error.message}",
-                cause=error.cause,
-                way_out=error.way_out or stops,
-                committed=error.committed,
-            )
-        return ActionFailed(
-            f"{where}: the action raised" if action else f"{where}: its triggers could not be decided",
-            cause=describe_cause(error),
-            way_out=f"fix the action; {stops}",
-            committed="what was processed since the last checkpoint is not committed",
-        )
-
-    def _not_awaited(self, result: Any) -> InvalidArgument:
-        close = getattr(result, "close", None)
-        if close is not None:
-            close()
-        return InvalidArgument(
-            f"the action returned a {type(result).__name__} that nobody awaits",
-            way_out="write it as: async def act(event, ctx)",
-        )
-
-    def _too_many_steps(self) -> StepLimitReached:
-        return StepLimitReached(
-            f"one input set off more than {self._max_steps:,} actions",
-            cause="actions that trigger each other in a circle never come to an end by themselves",
-            way_out="let one of them stop sending, or raise the option 'max-steps'",
-        )
 
     # event time
 
@@ -327,7 +298,7 @@ class AgentOperator(KeyedOperator):
         """A key that was in flight when its state was stored goes on."""
         segment = work.restored.pop(key)
         self.scope.processing_timers.delete(_RESUME_MS, key)
-        run = work.runs[key] = AgentRun(self, self.scope, key, self.scope.entry(key))
+        run = work.runs[key] = self._new_run(self.scope, key)
         run.segment = segment
         for value, stamp in run.restore():
             segment.unfinished += 1

@@ -14,6 +14,7 @@ from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
 from emberflow.state.memory import Change, Journal, Memory, swap, tree_size
 from emberflow.state.memory_object import MemoryObject
+from emberflow.state.pages import Fields
 from emberflow.state.sizes import measure
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ class AgentRun:
         "_sensory",
         "_sensory_root",
         "_short_term",
-        "_short_term_memory",
         "agent",
         "context",
         "current",
         "entry",
         "journal",
         "key",
+        "marks",
         "scope",
         "segment",
         "sequence",
@@ -72,8 +73,9 @@ class AgentRun:
         """Of the action that waits."""
         self.segment: Segment | None = None
         self.undone: list[Change] | None = None
+        self.marks: Any = None
+        """What memory has to write, while a checkpoint is written without it."""
         self._short_term: MemoryObject | None = None
-        self._short_term_memory: Memory | None = None
 
     def begin(self, value: Any, timestamp: int | None) -> InputEvent:
         """The next input of the key."""
@@ -86,7 +88,7 @@ class AgentRun:
         self._ordinal = 0
         self._prefix = ""
         self._sensory: MemoryObject | None = None
-        self._sensory_root: dict[str, Any] | None = None
+        self._sensory_root: Fields | None = None
         event = InputEvent(value)
         event.id = f"{self.run_id}.0"
         return event
@@ -105,7 +107,8 @@ class AgentRun:
                 way_out="send_event() takes an Event, e.g. OutputEvent(output)",
             )
         try:
-            size = measure(event.attributes)
+            # All that the event holds; its attributes alone would have to be collected first.
+            size = measure(event.__dict__)
         except NotSerializable as error:
             raise NotSerializable(
                 f"the event {shorten(event)} cannot be serialised",
@@ -129,6 +132,13 @@ class AgentRun:
 
     # memory
 
+    def read_pages(self) -> None:
+        """Reads all of the key's memory now: an action that waits may ask for it when the store cannot answer."""
+        memory: Fields | None = self.entry.get(MEMORY)
+        if memory is not None and memory.unread:
+            memory.store = self.scope.pages
+            memory.load_all()
+
     def short_term(self) -> MemoryObject:
         found = self._short_term
         if found is None:
@@ -137,7 +147,10 @@ class AgentRun:
 
     def _open_short_term(self) -> Memory:
         entry, agent = self.entry, self.agent
-        root: dict[str, Any] = entry.get(MEMORY) or {}
+        root: Fields | None = entry.get(MEMORY)
+        if root is None:
+            root = Fields()
+        root.store = self.scope.pages
         stamps = None
         if agent.ttl_ms:
             stamps = entry.setdefault(STAMPS, {})
@@ -155,7 +168,7 @@ class AgentRun:
     def sensory(self) -> MemoryObject:
         found = self._sensory
         if found is None:
-            root: dict[str, Any] = {} if self._sensory_root is None else self._sensory_root
+            root = Fields() if self._sensory_root is None else self._sensory_root
             self._sensory_root = root
             totals = {"bytes": tree_size(root)}
             memory = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, totals)
@@ -166,6 +179,9 @@ class AgentRun:
 
     def save(self) -> None:
         """Puts the run into the key's entry, as it was before the waiting action began."""
+        memory: Fields | None = self.entry.get(MEMORY)
+        if memory is not None:
+            self.marks = memory.marks()
         self.undone = self.journal.undo()
         tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
         self.entry[RUN] = (
@@ -188,6 +204,9 @@ class AgentRun:
         if self.undone is not None:
             self.journal.changes = swap(self.undone)
             self.undone = None
+        if self.marks is not None:
+            self.entry[MEMORY].mark_again(self.marks)
+            self.marks = None
 
     def restore(self) -> list[tuple[Any, int | None]]:
         """Takes the run out of the key's entry; returns the inputs that waited behind it."""

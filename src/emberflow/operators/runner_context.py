@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.events.agent_events import Event
 from emberflow.plan.agent_config import Configuration
 from emberflow.plan.agent_options import AgentExecutionOptions
@@ -104,8 +104,9 @@ class RunnerContext:
     ) -> Any:
         """Runs a function now. It blocks the whole task: prefer `durable_execute_async` for what takes long."""
         if inspect.iscoroutinefunction(func):
+            inner = func.func if isinstance(func, partial) else func
             raise InvalidArgument(
-                f"action {self._action.name!r}: {func.__name__} is a coroutine function",
+                f"action {self._action.name!r}: {getattr(inner, '__name__', shorten(inner))} is a coroutine function",
                 way_out="make the action async and write: await ctx.durable_execute_async(…)",
             )
         return func(*args, **kwargs)

@@ -10,13 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.errors import InvalidArgument, MemoryTooLarge, NotSerializable, shorten
+from emberflow.state.pages import Fields, Node, PageRef
 from emberflow.state.sizes import measure
-
-
-class Node(dict[str, Any]):
-    """A nested object. A plain dictionary in the tree is a value that an action stored as a whole."""
-
-    __slots__ = ()
 
 
 class _Missing:
@@ -83,7 +78,7 @@ class Memory:
     def __init__(
         self,
         kind: str,
-        root: dict[str, Any],
+        root: Fields,
         journal: Journal,
         limit: int,
         totals: dict[str, Any],
@@ -120,11 +115,13 @@ class Memory:
                     return None
         if self._ttl_ms and found is not None and found.__class__ is not Node and not self._alive(path):
             return None
-        return found
+        return self.root.load(path) if found.__class__ is PageRef else found
 
     def set(self, path: str, value: Any) -> None:
         """All or nothing: whatever is refused is refused before the tree changes."""
-        node, in_the_way, parts, name = self.root, "", _NONE, path
+        root = self.root
+        node: dict[str, Any] = root
+        in_the_way, parts, name = "", _NONE, path
         if "." in path or not path:
             node, [*parts, name], in_the_way = self._walk(path)
         size = self._measure(path, value)
@@ -144,6 +141,9 @@ class Memory:
             node = child
         changes.append((node, name, before))
         node[name] = value
+        if before.__class__ is PageRef or before.__class__ is Node:
+            root.replaces(path, before)
+        root.touched[path] = None
         if self._ttl_ms:
             if before.__class__ is Node:
                 self._forget_stamps(path)
@@ -162,6 +162,7 @@ class Memory:
                 way_out="append() to a new path, or set() a list first",
             )
         self._grow(path, self._measure(path, value))
+        self.root.touch(path, len(items))
         items.append(value)
         self.journal.changes.append((items, _APPENDED, _MISSING))
         if self._ttl_ms:
@@ -187,6 +188,8 @@ class Memory:
         self._grow(path, -len(name) - _size(before))
         self.journal.changes.append((node, name, before))
         del node[name]
+        self.root.replaces(path, before)
+        self.root.touched[path] = None
         if self._ttl_ms:
             self._forget_stamps(path)
         if self.changed is not None:
@@ -213,7 +216,7 @@ class Memory:
             if child is not None and not self._expired(walked):
                 raise InvalidArgument(
                     f"{self.kind} memory: {path!r} cannot be set, because {walked!r} holds a value",
-                    cause=f"it is {shorten(child)}",
+                    cause=f"it is {shorten(self.get(walked))}",
                     way_out=f"delete({walked!r}) first, or use another path",
                 )
             return node, parts[depth:], walked
@@ -283,6 +286,8 @@ def _size(value: Any) -> int:
     """What a value counts for; a nested object counts as its names and values."""
     if value.__class__ is Node:
         return tree_size(value)
+    if value.__class__ is PageRef:
+        return value.size
     return measure(value)
 
 

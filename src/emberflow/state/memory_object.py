@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
-from emberflow.state.memory import Memory, Node
+from emberflow.state.memory import Memory
+from emberflow.state.pages import Node
 
 
 class MemoryRef:

@@ -58,10 +58,12 @@ class Node(dict[str, Any]):
 class Fields(dict[str, Any]):
     """The root of a tree. `touched` holds the paths written since the key was last stored."""
 
-    __slots__ = ("_paged", "_replaced_trees", "store", "touched")
+    __slots__ = ("_paged", "_replaced_trees", "store", "touched", "unread")
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, tree: dict[str, Any] | None = None, unread: bool = False) -> None:
+        super().__init__(tree or ())
+        self.unread = unread
+        """Whether values may be on pages that were not read yet."""
         self._paged: dict[str, _Paged] = {}
         self.touched: dict[str, int | None] = {}
         """path -> first item that was appended, or None if the value was written as a whole"""
@@ -93,8 +95,19 @@ class Fields(dict[str, Any]):
 
     def load_all(self) -> None:
         """For whoever cannot come back to the store later."""
+        if not self.unread:
+            return
+        self.unread = False
         for path in list(_stored_apart(self, "")):
             self.load(path)
+
+    def marks(self) -> tuple[dict[str, int | None], set[str]]:
+        """What is to be written; for whoever takes changes back only to store the tree without them."""
+        return dict.fromkeys(self.touched), set(self._replaced_trees)
+
+    def mark_again(self, marks: tuple[dict[str, int | None], set[str]]) -> None:
+        self.touched.update(marks[0])
+        self._replaced_trees.update(marks[1])
 
     def flush(self, store: PageStore) -> None:
         """Moves large values that were touched to pages; the key is stored next."""
@@ -178,7 +191,7 @@ class Fields(dict[str, Any]):
         return tree
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Fields, (self._stored() if self._paged else dict(self),))
+        return (Fields, (self._stored() if self._paged else dict(self), bool(self._paged) or self.unread))
 
 
 def _stored_apart(node: dict[str, Any], prefix: str) -> Iterator[str]:

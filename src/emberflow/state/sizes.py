@@ -12,6 +12,8 @@ _SEQUENCES = frozenset({list, tuple, set, frozenset})
 
 def measure(value: Any) -> int:
     """Raises NotSerializable for what cannot be stored."""
+    if value.__class__ in _FIXED:
+        return 8
     try:
         return _walk(value)
     except RecursionError:
@@ -28,7 +30,9 @@ def _walk(value: Any) -> int:
     if kind is dict:
         total = 0
         for name, item in value.items():
-            total += _walk(name) + _walk(item)
+            total += len(name) if name.__class__ is str else _walk(name)
+            kind = item.__class__
+            total += 8 if kind in _FIXED else len(item) if kind is str else _walk(item)
         return total
     if kind in _SEQUENCES:
         total = 0

@@ -117,7 +117,6 @@ def test_a_resource_is_closed_before_what_it_depends_on() -> None:
     assert history == [*LIFE[:4], *CLOSED]
 
 
-@pytest.mark.xfail(strict=True, reason="a local job that fails does not close its tasks")
 def test_resources_are_closed_when_the_job_fails() -> None:
     with pytest.raises(ActionFailed):
         run(with_model(), [0, "bad"], parallelism=2)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from emberflow.errors import InvalidArgument, MemoryTooLarge, NotSerializable
-from emberflow.state.memory import Journal, Memory, Node, swap, tree_size
+from emberflow.state.memory import Journal, Memory, swap, tree_size
 from emberflow.state.memory_object import MemoryObject, MemoryRef
+from emberflow.state.pages import Fields, Node
 from emberflow.testing import ManualClock
 
 
 def memory_of(limit: int = 10_000, **settings: Any) -> MemoryObject:
-    return MemoryObject(Memory("short-term", {}, Journal(), limit, {}, **settings))
+    return MemoryObject(Memory("short-term", Fields(), Journal(), limit, {}, **settings))
 
 
 def tree_of(memory: MemoryObject) -> Memory:
@@ -196,7 +197,9 @@ def test_an_expired_value_is_not_in_the_way() -> None:
 
 def test_values_from_before_there_was_a_time_to_live_begin_to_age_now() -> None:
     clock = ManualClock(1_000)
-    memory = MemoryObject(Memory("short-term", {"old": 1}, Journal(), 1_000, {}, ttl_ms=10, clock=clock))
+    memory = MemoryObject(
+        Memory("short-term", Fields({"old": 1}), Journal(), 1_000, {}, ttl_ms=10, clock=clock)
+    )
     assert memory.get("old") == 1
     clock.advance(9)
     assert memory.get("old") == 1

@@ -77,7 +77,7 @@ def _not_updating(monkeypatch: pytest.MonkeyPatch) -> None:
         (len, "builtins.len"),
         (Order, f"{__name__}.Order"),
     ],
-    ids=repr,
+    ids=lambda item: repr(item).split(" at 0x")[0],
 )
 def test_rendering(value: Any, rendered: Any) -> None:
     assert plain(value) == rendered

@@ -49,6 +49,11 @@ class JobTasks:
     def calls_to_drain(self) -> int:
         return sum(task.stage.calls_to_drain for task in self.all)
 
+    @property
+    def waits_for_calls(self) -> bool:
+        """Whether only the end of a call can bring the job on."""
+        return bool(self.calls_to_drain) or any(task.stage.full for task in self.all)
+
     @contextlib.contextmanager
     def saving(self) -> Generator[None]:
         """Keyed state may be stored inside this block, runs in flight included."""

@@ -82,13 +82,14 @@ class LocalJob(JobThread):
             if not canceled:
                 await self._rest(tasks, failure)
                 self._checkpoint(tasks)
-            tasks.close()
             return canceled
         except BaseException:
             tasks.abort()
             raise
         finally:
+            # Calls first: they may still use what the functions' close() ends.
             await calls.cancel()
+            tasks.close()
 
     @property
     def _checkpoints(self) -> bool:
@@ -137,7 +138,7 @@ class LocalJob(JobThread):
                 failure.result()
             for item in tasks.failed():
                 raise item
-            await asyncio.sleep(0.002 if tasks.calls_to_drain else 0)
+            await asyncio.sleep(0.002 if tasks.waits_for_calls else 0)
         if failure.done():
             failure.result()
 

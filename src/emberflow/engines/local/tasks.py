@@ -166,6 +166,8 @@ class KeyedTask(Task):
         self._head.after_save()
 
     async def work(self) -> None:
+        # After a restart event time may already be further than what was sent: nobody else would say so again.
+        self._head.merge_watermarks()
         while not self.scope.ended:
             await self._until_work()
             if self.scope.ended:

@@ -1,0 +1,64 @@
+"""What a user reads when an action fails."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from emberflow.errors import (
+    ActionFailed,
+    EmberflowError,
+    InvalidArgument,
+    StepLimitReached,
+    describe_cause,
+    shorten,
+)
+from emberflow.events.agent_events import Event
+
+_NEED_NOT_STOP = "one bad input need not stop the job: set AgentExecutionOptions.ON_ERROR to 'skip'"
+
+
+def explained(
+    agent: str, action: str, key: Any, event: Event, error: BaseException, *, skipped: bool
+) -> EmberflowError:
+    """The error with agent, action, key and event; without an action, its triggers could not be decided."""
+    acting = f", action {action!r}" if action else ""
+    where = f"agent {agent!r}{acting}, key {shorten(key)}, event {shorten(event)}"
+    if isinstance(error, EmberflowError):
+        return type(error)(
+            f"{where}: {error.message}",
+            cause=error.cause,
+            way_out=error.way_out or ("" if skipped else _NEED_NOT_STOP),
+            committed=error.committed,
+        )
+    return ActionFailed(
+        f"{where}: the action raised" if action else f"{where}: its triggers could not be decided",
+        cause=describe_cause(error),
+        way_out="fix the action" if skipped else f"fix the action; {_NEED_NOT_STOP}",
+        committed="" if skipped else "what was processed since the last checkpoint is not committed",
+    )
+
+
+def too_many_steps(limit: int) -> StepLimitReached:
+    return StepLimitReached(
+        f"one input set off more than {limit:,} actions",
+        cause="actions that trigger each other in a circle never come to an end by themselves",
+        way_out="let one of them stop sending, or raise the option 'max-steps'",
+    )
+
+
+def check_result(result: Any) -> None:
+    """Actions send, they do not return: what looks like a forgotten `send_event` or `await` is an error."""
+    if isinstance(result, Event):
+        raise InvalidArgument(
+            f"the action returned {shorten(result)} instead of sending it",
+            way_out="ctx.send_event(event); what an action returns is not looked at",
+        )
+    if inspect.isawaitable(result):
+        close = getattr(result, "close", None)
+        if close is not None:
+            close()
+        raise InvalidArgument(
+            f"the action returned a {type(result).__name__} that nobody awaits",
+            way_out="write it as: async def act(event, ctx)",
+        )
