@@ -13,6 +13,7 @@ gives the same ids, and two events with equal contents never share one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 from typing import Any, ClassVar, TypeVar, dataclass_transform
@@ -27,6 +28,11 @@ _TAKEN = ("id", "type", "attributes", "upstream_event_id", "upstream_action_name
 
 def _is_class_variable(hint: Any) -> bool:
     return "ClassVar" in (hint if isinstance(hint, str) else str(hint))
+
+
+@functools.cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(item.name for item in dataclasses.fields(kind))
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
@@ -70,7 +76,10 @@ class Event:
     def __getattr__(self, name: str) -> Any:
         # Only reached by event classes made of fields: their attributes are their fields.
         if name == "attributes" and dataclasses.is_dataclass(self):
-            return {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+            found = self.__dict__
+            return {
+                name: found[name] if name in found else getattr(self, name) for name in _names(type(self))
+            }
         raise AttributeError(f"{type(self).__name__!r} event has no attribute {name!r}", name=name, obj=self)
 
     def get_type(self) -> str:

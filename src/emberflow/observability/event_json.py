@@ -104,6 +104,8 @@ class EventJson:
         self._left = self._max_values
         self._path: set[int] = set()
         self._harmless_names: set[str] = set()
+        self._head_of: tuple[int, str, str] = (-1, "", "")
+        self._origins: dict[tuple[str, str], tuple[str, str]] = {}
 
     def line(self, record: EventRecord) -> bytes:
         """The record with a line break at its end."""
@@ -129,14 +131,30 @@ class EventJson:
             return None
         try:
             return (
-                f'{{"v":{VERSION},"time":"{time_text(record.time_ms)}","agent":{_quoted(record.agent)},'
-                f'"key":{_quoted(key) if type(key) is str else key},"run":{_quoted(record.run_id)},"kind":"event",'
-                f'"id":{_quoted(event.id)},"type":{_quoted(event.type)},"upstream_id":{_quoted(event.upstream_event_id)},'
-                f'"upstream_action":{_quoted(event.upstream_action_name)},"attributes":{_json_text(attributes)}}}\n'
+                f'{self._head(record)}"key":{_quoted(key) if type(key) is str else key},"run":{_quoted(record.run_id)},'
+                f'"kind":"event","id":{_quoted(event.id)},{self._origin(event)}"attributes":{_json_text(attributes)}}}\n'
             ).encode()
         except (TypeError, ValueError, RuntimeError):
             # A text with half a surrogate pair, a subclass of str, or a dict that the agent is changing right now.
             return None
+
+    def _head(self, record: EventRecord) -> str:
+        """The line up to the agent; many lines in a row share it."""
+        if record.time_ms != self._head_of[0] or record.agent != self._head_of[1]:
+            time = time_text(record.time_ms)
+            head = f'{{"v":{VERSION},"time":"{time}","agent":{_quoted(record.agent)},'
+            self._head_of = (record.time_ms, record.agent, head)
+        return self._head_of[2]
+
+    def _origin(self, event: Event) -> str:
+        """Type and origin of the event; an agent has few kinds of both."""
+        kind = (event.type, event.upstream_action_name)
+        fixed = self._origins.get(kind)
+        if fixed is None:
+            if len(self._origins) >= 1_000:
+                self._origins.clear()
+            fixed = self._origins[kind] = (_quoted(event.type), _quoted(event.upstream_action_name))
+        return f'"type":{fixed[0]},"upstream_id":{_quoted(event.upstream_event_id)},"upstream_action":{fixed[1]},'
 
     def _is_plain(self, value: Any, depth: int) -> bool:
         """Whether JSON takes the value as it is: nothing to cut, to mask or to convert."""

@@ -17,7 +17,7 @@ from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
 from emberflow.engines.spark.session import is_connect, make_active, own_session, query_settings, settings
 from emberflow.engines.spark.shipping import make_archive
-from emberflow.engines.spark.translate import Translation, dataframe_of, uses_processing_time
+from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks
 from emberflow.errors import InvalidArgument
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
 from emberflow.plan.job import JobConfig, RuntimeExecutionMode
@@ -26,7 +26,7 @@ from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
 
 DEFAULT_MAX_RECORDS = 200_000
 DEFAULT_TRIGGER_MS = 100
-DEFAULT_TIMED_TRIGGER_MS = 500
+DEFAULT_TICK_MS = 500
 
 
 class SparkEngine:
@@ -148,12 +148,12 @@ class SparkEngine:
     def _start_query(
         self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]
     ) -> Any:
-        timed = any(uses_processing_time(spec, stage) for stage in spec.graph.stages)
-        trigger_ms = _positive(
-            config, "trigger_ms", DEFAULT_TIMED_TRIGGER_MS if timed else DEFAULT_TRIGGER_MS
-        )
+        ticks = any(needs_ticks(spec, stage) for stage in spec.graph.stages)
+        trigger_ms = _positive(config, "trigger_ms", DEFAULT_TICK_MS if ticks else DEFAULT_TRIGGER_MS)
         checkpoint = str(home / "spark")
-        with settings(self.session, query_settings(spec.parallelism, checkpoint)):
+        wanted = query_settings(spec.parallelism, checkpoint)
+        wanted["spark.sql.streaming.noDataMicroBatches.enabled"] = str(ticks).lower()
+        with settings(self.session, wanted):
             writer = (
                 translation.plan().writeStream.option("checkpointLocation", checkpoint).outputMode("append")
             )

@@ -111,13 +111,18 @@ class Translation:
 
 
 def uses_processing_time(spec: JobSpec, stage: Stage) -> bool:
-    """Whether a stage may set processing-time timers or await calls: Spark then has to run batches without input."""
-    nodes = [spec.graph.stream_graph.node(node_id) for node_id in stage.nodes]
-    if any(isinstance(node.spec, AsyncSpec) for node in nodes):
-        return True
-    head = nodes[0].spec
-    if isinstance(head, AgentSpec):
-        return head.plan.is_async
+    """Whether a stage needs Spark's timers: for processing-time timers of its own, or for the end of phase one."""
+    specs = [spec.graph.stream_graph.node(node_id).spec for node_id in stage.nodes]
+    head = specs[0]
+    awaits = any(isinstance(item, AsyncSpec) for item in specs) or (
+        isinstance(head, AgentSpec) and head.plan.is_async
+    )
+    return awaits or needs_ticks(spec, stage)
+
+
+def needs_ticks(spec: JobSpec, stage: Stage) -> bool:
+    """Whether something may have to happen while there is no input: Spark then has to run batches without any."""
+    head = spec.graph.stream_graph.node(stage.head).spec
     return isinstance(head, KeyedProcessSpec) and _sets_timers(head)
 
 
