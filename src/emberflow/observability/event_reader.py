@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 
 from emberflow.errors import InvalidArgument
 from emberflow.events.agent_events import EventType
-from emberflow.observability.event_json import VERSION, time_text
+from emberflow.observability.plain_line import VERSION, time_text
 
 LoggedEvent: TypeAlias = dict[str, Any]
 """One line, as `event_json` describes it; every field of a line is there, with an empty value if it was not."""

@@ -18,9 +18,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from emberflow.events.agent_events import Event, InputEvent
-from emberflow.observability import event_json
-from emberflow.observability.event_json import EventJson, time_text
+from emberflow.observability import event_json, plain_line
+from emberflow.observability.event_json import EventJson
 from emberflow.observability.event_record import EventRecord
+from emberflow.observability.plain_line import PlainLines, time_text
 from emberflow.observability.secret_names import is_hidden, scrub
 from tests.unit.observability.logs import error, record, settings
 
@@ -323,8 +324,18 @@ def test_any_value_gives_one_valid_line(
 @given(value=anything)
 @hypothesis_settings(deadline=None)
 def test_both_encoders_agree(value: Any) -> None:
-    pytest.importorskip("orjson")
     fast = written(value)
+    assert event_json.fast_dumps is not None, "orjson is among the packages of the tests"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(event_json, "_fast_dumps", None)
+        patch.setattr(event_json, "fast_dumps", None)
+        patch.setattr(plain_line, "fast_dumps", None)
         assert written(value) == fast
+
+
+@given(value=anything)
+@hypothesis_settings(deadline=None)
+def test_the_short_way_writes_what_the_long_way_writes(value: Any) -> None:
+    short = written(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PlainLines, "line", lambda self, record: None)
+        assert written(value) == short
