@@ -18,6 +18,8 @@ EmberflowError
 │   ├── StepLimitReached    an agent's actions triggered each other without end
 │   ├── MemoryTooLarge      an agent's memory grew beyond its limit
 │   ├── ResourceFailed      an agent's resource is unknown or could not be made
+│   ├── ReplayMismatch      an action that is repeated makes other durable calls than before
+│   ├── CallLogFailed       the log of durable calls cannot be written
 │   ├── WorkerLost          a worker process died more often than the job may retry
 │   └── EngineFailed        the engine below failed for a reason of its own
 ├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
@@ -160,6 +162,14 @@ class MemoryTooLarge(JobError):
 
 class ResourceFailed(JobError):
     code = "EF2204"
+
+
+class ReplayMismatch(JobError):
+    code = "EF2205"
+
+
+class CallLogFailed(JobError):
+    code = "EF2206"
 
 
 class CheckpointError(EmberflowError):

@@ -21,12 +21,18 @@ from emberflow.operators.agent_errors import check_result, explained, too_many_s
 from emberflow.operators.agent_recorder import AgentRecorder
 from emberflow.operators.agent_routes import Routes, RunnableAction
 from emberflow.operators.agent_run import AgentRun
+from emberflow.operators.durable import CallLog
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Step
 from emberflow.operators.runner_context import RunnerContext
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_holds import Segment, WatermarkHolds
-from emberflow.plan.agent_options import AgentExecutionOptions, ErrorHandling, ShortTermMemoryTtlUpdate
+from emberflow.plan.agent_options import (
+    AgentExecutionOptions,
+    ErrorHandling,
+    ReplayMismatchHandling,
+    ShortTermMemoryTtlUpdate,
+)
 from emberflow.plan.specs import AgentSpec
 
 _log = logging.getLogger("emberflow.agents")
@@ -66,6 +72,9 @@ class AgentOperator(KeyedOperator):
         self.metrics = MetricGroup(spec.plan.name)
         self.resources: resource_cache.ResourceCache
         self.calls: CallService
+        self.log: CallLog | None = None
+        mismatch = options.get(AgentExecutionOptions.ON_REPLAY_MISMATCH)
+        self.restarts_on_mismatch = mismatch is ReplayMismatchHandling.RESTART
         self.in_flight = 0
         self._waiting = 0
         self._digests: dict[Any, str] = {}
@@ -73,8 +82,9 @@ class AgentOperator(KeyedOperator):
 
     # life
 
-    def connect(self, calls: CallService) -> None:
+    def connect(self, calls: CallService, log: CallLog | None = None) -> None:
         self.calls = calls
+        self.log = log
 
     def open(self, context: Any) -> None:
         self.resources = resource_cache.acquire(self._plan_id, self.plan)
@@ -239,7 +249,7 @@ class AgentOperator(KeyedOperator):
         context: RunnerContext,
         error: BaseException,
     ) -> None:
-        context.ended = True
+        context.fail()
         run.journal.undo()
         self._run_failed(run, action.name, event, error)
 
@@ -288,6 +298,9 @@ class AgentOperator(KeyedOperator):
             self.scope.processing_timers.delete(_RESUME_MS, key)
             # A store may have dropped entries from memory; this one is still written to.
             self.scope.entries[key] = run.entry
+
+    def live_calls(self) -> list[str]:
+        return [run.context.call_prefix for run in self.scope.work.runs.values() if run.context is not None]
 
     def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         work: Work = self.scope.work

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.operators.durable import CallLog
 from emberflow.operators.operator import CallService, Operator, Step, close_function, open_function
 from emberflow.plan.retry import RetryPolicy
 
@@ -82,7 +83,7 @@ class AsyncWaitOperator(Operator):
     def full(self) -> bool:  # type: ignore[override]
         return self.in_flight >= self._capacity
 
-    def connect(self, calls: CallService) -> None:
+    def connect(self, calls: CallService, log: CallLog | None = None) -> None:
         self._calls = calls
 
     def open(self, context: Any) -> None:

@@ -104,6 +104,10 @@ class KeyedOperator(Operator):
     def after_save(self) -> None:
         """The scope was stored; work goes on as before."""
 
+    def live_calls(self) -> list[str]:
+        """Beginnings of the ids of durable calls whose action has not ended in the entered scope."""
+        return []
+
     # for the kinds of keyed steps
 
     def advance(self, watermark: int) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.output_tag import OutputTag
+from emberflow.operators.durable import CallLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,8 @@ class Operator:
     def open(self, context: Any) -> None:
         """Called once before the first record, with the step's runtime context."""
 
-    def connect(self, calls: CallService) -> None:
-        """Hands over the call service, before `open`."""
+    def connect(self, calls: CallService, log: CallLog | None = None) -> None:
+        """Hands over the call service and the durable log, if there is one, before `open`."""
 
     def on_batch(self, batch: Batch) -> None:
         raise NotImplementedError(type(self).__name__)

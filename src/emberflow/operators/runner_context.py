@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.events.agent_events import Event
+from emberflow.operators.durable import ActionCalls, takes_idempotency_key
 from emberflow.plan.agent_config import Configuration
 from emberflow.plan.agent_options import AgentExecutionOptions
 from emberflow.plan.resources import ResourceType, resource_type
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class RunnerContext:
     """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
 
-    __slots__ = ("_action", "_event", "_run", "ended", "sent")
+    __slots__ = ("_action", "_durable", "_event", "_run", "_unrecorded", "ended", "sent")
 
     def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
         self._run = run
@@ -31,6 +32,8 @@ class RunnerContext:
         self._event = event
         self.sent: list[Event] = []
         self.ended = False
+        self._durable: ActionCalls | None = None
+        self._unrecorded = 0
 
     def send_event(self, event: Event) -> None:
         """The event triggers its actions when this action has ended; an OutputEvent leaves downstream then."""
@@ -55,6 +58,12 @@ class RunnerContext:
     def run_id(self) -> str:
         """Names this input's run; the same when the run is repeated."""
         return self._run.run_id
+
+    @property
+    def call_prefix(self) -> str:
+        """What the ids of this action's durable calls begin with."""
+        run = self._run
+        return f"{run.agent.step.uid}/{run.run_id}/{run.steps}/"
 
     @property
     def short_term_memory(self) -> MemoryObject:
@@ -100,24 +109,67 @@ class RunnerContext:
         return self._run.agent.metrics.get_sub_group(self._action.name)
 
     def durable_execute(
-        self, func: Callable[..., Any], *args: Any, reconciler: Any = None, **kwargs: Any
+        self, func: Callable[..., Any], *args: Any, reconciler: Callable[[], Any] | None = None, **kwargs: Any
     ) -> Any:
-        """Runs a function now. It blocks the whole task: prefer `durable_execute_async` for what takes long."""
+        """Runs a function now; when the action is repeated after a crash, its recorded answer is given instead. It
+        blocks the whole task: prefer `durable_execute_async` for what takes long."""
         if inspect.iscoroutinefunction(func):
             inner = func.func if isinstance(func, partial) else func
             raise InvalidArgument(
                 f"action {self._action.name!r}: {getattr(inner, '__name__', shorten(inner))} is a coroutine function",
                 way_out="make the action async and write: await ctx.durable_execute_async(…)",
             )
-        return func(*args, **kwargs)
+        durable = self._durable_calls()
+        if durable is None:
+            return func(*args, **self._with_key(func, kwargs, self._count_call()))
+        call = durable.next(func, args, kwargs)
+        make = partial(func, *args, **self._with_key(func, kwargs, call.call_id))
+        return durable.run_now(call, make, reconciler)
 
-    async def durable_execute_async(
-        self, func: Callable[..., Any], *args: Any, reconciler: Any = None, **kwargs: Any
-    ) -> Any:
-        """Runs a coroutine function, or a blocking function in a thread, while other keys go on."""
+    def durable_execute_async(
+        self, func: Callable[..., Any], *args: Any, reconciler: Callable[[], Any] | None = None, **kwargs: Any
+    ) -> Awaitable[Any]:
+        """Runs a coroutine function, or a blocking function in a thread, while other keys go on. Its answer is recorded
+        before it is given, and given again when the action is repeated after a crash. `gather` of several is fine.
+
+        `reconciler` is asked instead of making the call once more, if the call was begun and its end not recorded.
+        A function with a parameter `idempotency_key` gets a key that is the same when the call is repeated.
+        """
+        # Numbered here and not when it is awaited: the order of the calls in the code decides.
+        durable = self._durable_calls()
+        if durable is None:
+            return self._run_call(func, args, self._with_key(func, kwargs, self._count_call()))
+        call = durable.next(func, args, kwargs)
+        make = partial(self._run_call, func, args, self._with_key(func, kwargs, call.call_id))
+        return durable.run(call, make, reconciler)
+
+    async def _run_call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if inspect.iscoroutinefunction(func):
             return await func(*args, **kwargs)
         agent = self._run.agent
         threads = agent.plan.config.get(AgentExecutionOptions.NUM_ASYNC_THREADS)
         result = await agent.calls.in_thread(partial(func, *args, **kwargs), threads)
         return await result if inspect.isawaitable(result) else result
+
+    def _durable_calls(self) -> ActionCalls | None:
+        log = self._run.agent.log
+        if log is not None and self._durable is None:
+            restarts = self._run.agent.restarts_on_mismatch
+            self._durable = ActionCalls(log, self.call_prefix, restarts=restarts)
+        return self._durable
+
+    def _count_call(self) -> str:
+        self._unrecorded += 1
+        return f"{self.call_prefix}{self._unrecorded}"
+
+    def _with_key(self, func: Any, kwargs: dict[str, Any], call_id: str) -> dict[str, Any]:
+        inner = func.func if isinstance(func, partial) else func
+        if "idempotency_key" in kwargs or not takes_idempotency_key(getattr(inner, "__func__", inner)):
+            return kwargs
+        return {**kwargs, "idempotency_key": call_id}
+
+    def fail(self) -> None:
+        """The action has failed."""
+        self.ended = True
+        if self._durable is not None:
+            self._durable.fail()

@@ -14,6 +14,7 @@ from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
+from emberflow.operators.durable import CallLog
 from emberflow.operators.factory import make_operator
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Operator, Output, Receiver
@@ -81,7 +82,13 @@ class StageTask:
     """One stage's operators. `head` is the keyed operator of a keyed stage; a source stage is fed through `entry`."""
 
     def __init__(
-        self, graph: JobGraph, stage_id: int, exits: Exits, clock: Clock, calls: CallService | None = None
+        self,
+        graph: JobGraph,
+        stage_id: int,
+        exits: Exits,
+        clock: Clock,
+        calls: CallService | None = None,
+        log: CallLog | None = None,
     ) -> None:
         stage = graph.stages[stage_id]
         stream_graph = graph.stream_graph
@@ -96,7 +103,7 @@ class StageTask:
             elif node_id != stage.head or stage.kind is StageKind.KEYED:
                 operator = make_operator(node, clock)
                 if calls is not None:
-                    operator.connect(calls)
+                    operator.connect(calls, log)
                 self.operators[node_id] = receivers[node_id] = operator
         for link in stage.links:
             self._output(link.source, link.side_tag).append(receivers[link.target])

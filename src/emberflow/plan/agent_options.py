@@ -27,6 +27,14 @@ class ErrorHandling(Enum):
     """The input's run ends there, the error is logged; what its finished actions did stays."""
 
 
+class ReplayMismatchHandling(Enum):
+    """What happens when a repeated action makes other durable calls than were recorded."""
+
+    FAIL = "fail"
+    RESTART = "restart"
+    """From there on the recorded calls are dropped and made again."""
+
+
 class ConditionEvaluationFailureStrategy(Enum):
     WARN_AND_SKIP = "WARN_AND_SKIP"
     FAIL = "FAIL"
@@ -45,6 +53,9 @@ class EventLogLevel(Enum):
 
 class AgentExecutionOptions:
     ON_ERROR = ConfigOption("on-error", ErrorHandling, ErrorHandling.FAIL)
+    ON_REPLAY_MISMATCH = ConfigOption(
+        "on-replay-mismatch", ReplayMismatchHandling, ReplayMismatchHandling.FAIL
+    )
     MAX_STEPS = ConfigOption("max-steps", int, 1_000, _positive)
     """Actions that one input may set off before its run is stopped."""
     MAX_IN_FLIGHT = ConfigOption("max-in-flight", int, 10_000, _positive)

@@ -16,6 +16,7 @@ from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.channels import ChannelId
+from emberflow.operators.durable import CallLog
 from emberflow.operators.operator import Receiver
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
@@ -53,6 +54,10 @@ class JobTasks:
     def waits_for_calls(self) -> bool:
         """Whether only the end of a call can bring the job on."""
         return bool(self.calls_to_drain) or any(task.stage.full for task in self.all)
+
+    def live_calls(self) -> list[str]:
+        """Beginnings of the ids of durable calls whose actions have not ended."""
+        return [prefix for tasks in self.keyed.values() for task in tasks for prefix in task.live_calls()]
 
     @contextlib.contextmanager
     def saving(self) -> Generator[None]:
@@ -151,6 +156,7 @@ class TaskBuilder:
         job_id: str,
         clock: Clock,
         calls: LoopCalls,
+        log: CallLog | None,
         metrics: JobMetrics,
         store: CheckpointStore,
         restored: Checkpoint | None,
@@ -160,6 +166,7 @@ class TaskBuilder:
         self._job_id = job_id
         self._clock = clock
         self._calls = calls
+        self._log = log
         self._metrics = metrics
         self._store = store
         self._restored = restored
@@ -210,7 +217,7 @@ class TaskBuilder:
             return SinkExit(node, number, self._job_id, self._metrics, immediate=self._immediate)
 
         exits = _Exits(subtask, make_exchange, make_sink)
-        made = StageTask(self._graph, stage.id, exits, self._clock, self._calls)
+        made = StageTask(self._graph, stage.id, exits, self._clock, self._calls, self._log)
         made.open(subtask, count, self._config.parameters)
         return made, exits
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from pathlib import Path
 from typing import Any
 
+from emberflow.engines.call_log import CALLS_FOLDER, FileCallLog
 from emberflow.engines.calls import LoopCalls
 from emberflow.engines.job_thread import JobThread
 from emberflow.engines.local.builder import JobTasks, TaskBuilder
@@ -34,6 +36,7 @@ class LocalJob(JobThread):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._epoch = 0
+        self._log: FileCallLog | None = None
         self.launch()
 
     def cancel(self) -> None:
@@ -67,11 +70,23 @@ class LocalJob(JobThread):
         failure: asyncio.Future[None] = self._loop.create_future()
         calls = LoopCalls(lambda error: None if failure.done() else failure.set_exception(error))
         restored = self._store.load()
-        tasks = TaskBuilder(
-            self._graph, self.config, self.job_id, self._clock, calls, self.metrics, self._store, restored
-        ).build()
         if restored is not None:
             self._epoch = restored.epoch + 1
+        if self.config.checkpoint_dir is not None:
+            self._log = FileCallLog(Path(self.config.checkpoint_dir) / CALLS_FOLDER)
+            self._log.resume(self._epoch)
+        tasks = TaskBuilder(
+            self._graph,
+            self.config,
+            self.job_id,
+            self._clock,
+            calls,
+            self._log,
+            self.metrics,
+            self._store,
+            restored,
+        ).build()
+        if restored is not None:
             tasks.set_epoch(self._epoch)
             self._commit_sinks(tasks, restored)
         subscribe = getattr(self._clock, "on_advance", None)
@@ -90,6 +105,8 @@ class LocalJob(JobThread):
             # Calls first: they may still use what the functions' close() ends.
             await calls.cancel()
             tasks.close()
+            if self._log is not None:
+                self._log.close()
 
     @property
     def _checkpoints(self) -> bool:
@@ -157,6 +174,9 @@ class LocalJob(JobThread):
         self._commit_sinks(tasks, checkpoint)
         self._epoch += 1
         tasks.set_epoch(self._epoch)
+        if self._log is not None:
+            live = tuple(tasks.live_calls())
+            self._log.begin(self._epoch, lambda call_id: call_id.startswith(live))
 
     def _commit_sinks(self, tasks: JobTasks, checkpoint: Checkpoint) -> None:
         for uid, sinks in tasks.sinks_by_uid().items():

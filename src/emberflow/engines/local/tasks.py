@@ -162,6 +162,9 @@ class KeyedTask(Task):
     def before_save(self) -> None:
         self._head.before_save()
 
+    def live_calls(self) -> list[str]:
+        return self._head.live_calls()
+
     def after_save(self) -> None:
         self._head.after_save()
 

@@ -32,6 +32,7 @@ def run_level(data: bytes, stage_ids: list[int], batches: Iterator[Any]) -> Iter
     for _, stage in opened.values():
         stage.exits.new_batch(partition << 32, 0)
         stage.clock.set(int(time.time() * 1000))
+        stage.begin_batch(0)
     ready: list[Row] = []
     rows = (row for batch in batches for row in rows_of(batch))
     for (_, dest), group in groupby(rows, key=lambda row: (row[0], row[1])):

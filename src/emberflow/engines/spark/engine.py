@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.sink import Sink
+from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.manifest import open_directory, write_atomically
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
@@ -114,6 +115,7 @@ class SparkEngine:
             at_end={stage.id: _at_end(graph, stage) for stage in graph.stages},
             max_records=_positive(config, "max_records_per_batch", DEFAULT_MAX_RECORDS),
             client_dir=str(home / "client"),
+            calls_dir=str(home / CALLS_FOLDER),
             parameters=config.parameters,
         )
 

@@ -35,6 +35,8 @@ class JobSpec:
     max_records: int
     client_dir: str
     parameters: dict[str, str] = field(default_factory=dict[str, str])
+    calls_dir: str = ""
+    """Where workers keep the log of durable calls; no log without it."""
 
     def input_channels(self, stage_id: int) -> list[ChannelId]:
         return [

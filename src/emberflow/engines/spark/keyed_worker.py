@@ -88,6 +88,7 @@ class KeyedLevel:
         for number, (hot, cold) in variables.items():
             _, stage = open_stage(self._data, number, partition)
             stage.exits.new_batch(partition << 32, 0)
+            stage.begin_batch(int(context.getLocalProperty("streaming.sql.batchId") or 0))
             self._stages[number] = _StageState(
                 stage, hot, cold, spec.input_channels(number), spec.idle_of(number)
             )

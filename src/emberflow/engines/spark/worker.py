@@ -6,7 +6,9 @@ Module-level on purpose: Spark makes new processor and reader objects for every 
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
+from emberflow.engines.call_log import FileCallLog
 from emberflow.engines.calls import ThreadCalls
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.packing import Row, SparkExits
@@ -34,10 +36,16 @@ class WorkerStage:
         self.clock = BatchClock()
         self.exits = SparkExits(spec)
         self.calls = calls
-        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls)
+        self.log = call_log(spec.calls_dir) if spec.calls_dir else None
+        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls, self.log)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self.task.open(subtask, spec.parallelism, spec.parameters)
+
+    def begin_batch(self, batch_id: int) -> None:
+        """A micro-batch begins, perhaps once more: what its calls answered before is known. Earlier ones are committed."""
+        if self.log is not None:
+            self.log.begin(batch_id, lambda call_id: False)
 
     def wait_for_calls(self) -> None:
         self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
@@ -49,8 +57,19 @@ class WorkerStage:
 
 
 _calls: ThreadCalls | None = None
+_logs: dict[str, FileCallLog] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
+
+
+def call_log(directory: str) -> FileCallLog:
+    """The job's log of durable calls, one per process."""
+    found = _logs.get(directory)
+    if found is None:
+        while len(_logs) >= _KEPT:
+            _logs.pop(next(iter(_logs))).close()
+        found = _logs[directory] = FileCallLog(Path(directory))
+    return found
 
 
 def close_stage(data: bytes, stage_id: int) -> None:

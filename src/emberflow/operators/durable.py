@@ -1,0 +1,186 @@
+"""Durable calls: what a finished call answered is found again when its action is repeated.
+
+A call is known by its place: step, run, task of the run, number within the action. The record also says which
+function it was and with what arguments, so that code which has changed is noticed. The log itself is the engine's.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from emberflow.errors import NotSerializable, ReplayMismatch, describe_cause, shorten
+from emberflow.events.codecs import encode
+from emberflow.events.key_groups import stable_hash
+
+STARTED, RETURNED, RAISED = "started", "returned", "raised"
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A call. `value` is what it returned, or the exception it raised."""
+
+    call_id: str
+    function: str
+    arguments: str
+    shown: str
+    outcome: str = STARTED
+    value: Any = None
+
+
+class CallLog(Protocol):
+    """Kept by the engine where it survives a crash of the process."""
+
+    def find(self, call_id: str) -> CallRecord | None: ...
+
+    async def write(self, record: CallRecord) -> None:
+        """Returns when the record is durable."""
+        ...
+
+    def write_now(self, record: CallRecord) -> None:
+        """The same for plain actions, which cannot wait otherwise."""
+        ...
+
+    def forget(self, call_ids: Iterable[str]) -> None:
+        """These calls are to be made again."""
+        ...
+
+
+class ActionCalls:
+    """The durable calls of one action, in the order in which it makes them."""
+
+    __slots__ = ("_count", "_log", "_prefix", "_restarts", "raised")
+
+    def __init__(self, log: CallLog, prefix: str, *, restarts: bool) -> None:
+        self._log = log
+        self._prefix = prefix
+        self._restarts = restarts
+        self._count = 0
+        self.raised: list[str] = []
+        """Calls that raised; forgotten if the action fails, or the failure would be repeated for ever."""
+
+    def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRecord:
+        """The call that is about to be made."""
+        self._count += 1
+        name = _name(func)
+        shown = [
+            *(shorten(arg, 60) for arg in args),
+            *(f"{key}={shorten(value, 60)}" for key, value in kwargs.items()),
+        ]
+        return CallRecord(
+            f"{self._prefix}{self._count}", name, _digest(args, kwargs), f"{name}({', '.join(shown)})"
+        )
+
+    def known(self, call: CallRecord) -> CallRecord | None:
+        """What was recorded of the call when its action ran before; raises if that was another call."""
+        found = self._log.find(call.call_id)
+        if found is None or (found.function, found.arguments) == (call.function, call.arguments):
+            return found
+        if not self._restarts:
+            raise ReplayMismatch(
+                f"durable call {call.call_id.rpartition('/')[2]} of the action was {found.shown} when it was recorded, "
+                f"and is {call.shown} now",
+                cause="an action must make the same durable calls in the same order when it is repeated",
+                way_out="bring the old code back until such runs are done, "
+                "or set the option 'on-replay-mismatch' to 'restart'",
+            )
+        number = int(call.call_id.rpartition("/")[2])
+        later: list[str] = []
+        while self._log.find(f"{self._prefix}{number}") is not None:
+            later.append(f"{self._prefix}{number}")
+            number += 1
+        self._log.forget(later)
+        return None
+
+    async def run(
+        self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
+    ) -> Any:
+        """The recorded answer, or the call's, recorded before it is given."""
+        known = self.known(call)
+        if known is not None and known.outcome != STARTED:
+            return self._answer(known)
+        if reconciler is not None:
+            if known is not None:
+                make = functools.partial(_called, reconciler)
+            else:
+                await self._log.write(call)
+        try:
+            value = await make()
+        except Exception as error:
+            await self._log.write(replace(call, outcome=RAISED, value=_storable(error)))
+            self.raised.append(call.call_id)
+            raise
+        await self._log.write(replace(call, outcome=RETURNED, value=value))
+        return value
+
+    def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
+        """The same for a plain action."""
+        known = self.known(call)
+        if known is not None and known.outcome != STARTED:
+            return self._answer(known)
+        if reconciler is not None:
+            if known is not None:
+                make = reconciler
+            else:
+                self._log.write_now(call)
+        try:
+            value = make()
+        except Exception as error:
+            self._log.write_now(replace(call, outcome=RAISED, value=_storable(error)))
+            self.raised.append(call.call_id)
+            raise
+        self._log.write_now(replace(call, outcome=RETURNED, value=value))
+        return value
+
+    def fail(self) -> None:
+        """The action has failed: what raised may go well the next time."""
+        if self.raised:
+            self._log.forget(self.raised)
+
+    def _answer(self, known: CallRecord) -> Any:
+        if known.outcome == RAISED:
+            self.raised.append(known.call_id)
+            raise known.value
+        return known.value
+
+
+async def _called(function: Callable[[], Any]) -> Any:
+    result = function()
+    return await result if inspect.isawaitable(result) else result
+
+
+@functools.lru_cache(maxsize=1024)
+def takes_idempotency_key(func: Any) -> bool:
+    """Whether a function wants to know the call's own key, to hand it to a service."""
+    try:
+        return "idempotency_key" in inspect.signature(func).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _storable(error: Exception) -> Exception:
+    try:
+        encode(error)
+    except NotSerializable:
+        return RuntimeError(describe_cause(error))
+    return error
+
+
+def _name(func: Any) -> str:
+    inner: Any = getattr(func, "func", func)
+    if not hasattr(inner, "__qualname__"):
+        inner = inner.__class__
+    return f"{inner.__module__}.{inner.__qualname__}"
+
+
+def _digest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Equal for equal arguments. Not by their pickled bytes: those differ between equal values."""
+    given = (args, tuple(sorted(kwargs.items())))
+    try:
+        return f"{stable_hash(given):08x}{stable_hash((given, 1)):08x}"
+    except Exception:
+        # Something that has no stable form, such as a connection: its type has to do.
+        return repr([type(arg).__qualname__ for arg in (*args, *kwargs.values())])
