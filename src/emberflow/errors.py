@@ -55,10 +55,13 @@ def shorten(value: object, limit: int = SHORT) -> str:
 
 
 def describe_cause(error: BaseException) -> str:
-    """`TypeError: message` of an exception, on one line."""
+    """`TypeError: message` of an exception, on one line; never raises."""
     if isinstance(error, EmberflowError):
         return str(error).splitlines()[0]
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception as failure:
+        text = f"<str() raised {type(failure).__name__}>"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

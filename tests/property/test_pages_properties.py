@@ -9,11 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emberflow.errors import InvalidArgument
 from emberflow.state.memory import Journal, Memory, swap
 from emberflow.state.memory_object import MemoryObject
 from emberflow.state.pages import PAGE_BYTES, Fields, Node, PageRef
 
-PATHS = ("a", "b", "c.d", "c.e", "c.f.g")
+PATHS = ("a", "b", "c.d", "c.e", "c.f.g", "c.d.x")
 SMALL, LARGE = 10, PAGE_BYTES + 100
 
 
@@ -55,6 +56,15 @@ def pages_of(tree: Any) -> list[int]:
     return []
 
 
+def attempt(memory: MemoryObject, path: str, value: str) -> bool:
+    """Whether the value could be set: not below another value."""
+    try:
+        memory.set(path, value)
+    except InvalidArgument:
+        return False
+    return True
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("set"), st.sampled_from(PATHS), st.sampled_from([SMALL, LARGE])),
@@ -81,8 +91,7 @@ def test_pages_hold_what_was_written(steps: list[tuple[str, str, int]]) -> None:
     for number, (step, path, size) in enumerate(steps):
         value = f"{number}-" + "x" * size
         if step == "set":
-            memory.set(path, value)
-            model.set(path, value)
+            assert attempt(memory, path, value) == attempt(model, path, value)
         elif step == "append":
             if model.is_exist(path) and not isinstance(model.get(path), list):
                 memory.delete(path)
@@ -153,3 +162,20 @@ def test_appending_does_not_write_the_list_again() -> None:
     memory, _ = opened(root, store)
     assert [item.split()[1] for item in memory.get("history")] == [str(number) for number in range(300)]
     assert max(sizes) < 4 * PAGE_BYTES, "150 KB of messages, and each one costs a page or two"
+
+
+def test_a_nested_object_takes_the_place_of_a_page() -> None:
+    store = Store()
+    root = Fields()
+    memory, _ = opened(root, store)
+    memory.set("a.x", "y" * LARGE)
+    memory.set("a.l", ["z" * LARGE])
+    root.flush(store)
+    memory.delete("a")
+    memory.set("a.x.z", "new")
+    memory.set("a.l.z", "newer")
+    root.flush(store)
+    root = pickle.loads(pickle.dumps(root))
+    memory, _ = opened(root, store)
+    assert memory.to_dict() == {"a": {"x": {"z": "new"}, "l": {"z": "newer"}}}
+    assert store.pages == {}

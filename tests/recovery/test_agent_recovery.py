@@ -302,3 +302,29 @@ def test_a_spark_worker_is_killed_while_agents_wait(
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def test_checkpoints_are_no_way_around_the_limit(tmp_path: Path) -> None:
+    """A full agent lets a checkpoint pass without waiting for its calls, and reads no more for it."""
+    read: list[int] = []
+
+    def note(value: Any) -> Any:
+        read.append(value)
+        return value
+
+    async def wait(event: Any, ctx: Any) -> None:
+        await asyncio.sleep(3_600)
+
+    env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
+    env.enable_checkpointing(20)
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    agents_env.get_config().set("max-in-flight", 10)
+    agent = Agent("full").add_action("wait", [InputEvent], wait)
+    stream = env.from_collection(list(range(100_000))).map(note)
+    agents_env.from_datastream(stream, lambda value: value).apply(agent).to_list()
+    client = agents_env.execute_async("full")
+    until(lambda: len(list((tmp_path / "checkpoints").rglob("chk-*"))) >= 2)
+    first = len(read)
+    time.sleep(0.5)
+    client.cancel()
+    assert len(read) == first < 20_000

@@ -148,7 +148,8 @@ def _pair(number: int, item: object) -> tuple[Any, Any]:
     found: Any = item if isinstance(item, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     for key, value in (("key", "value"), ("k", "v")):
         if value in found and set(found) <= {key, value}:
-            return found.get(key, number), found[value]
+            # A text that nobody would choose: an input without a key must not meet the key of another.
+            return found.get(key, f"_input_{number}"), found[value]
     raise InvalidArgument(
         f"input {number} is {shown}",
         way_out="from_list() takes items like {'key': 'ann', 'value': 'hello'}; the key may be left out",

@@ -18,6 +18,7 @@ class _Limits:
 
     def __init__(self) -> None:
         self._semaphores: dict[tuple[str, int], asyncio.Semaphore] = {}
+        self.stopping = False
 
     async def run(self, limiter: str, capacity: int, call: Call) -> tuple[Any, BaseException | None]:
         semaphore = self._semaphores.get((limiter, capacity))
@@ -29,10 +30,12 @@ class _Limits:
             except Exception as error:
                 return None, error
             except asyncio.CancelledError as error:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
+                if self.stopping:
                     raise
-                # Something that the call awaited was cancelled, not the call itself: a failure like any other.
+                # Cancelled by the call's own code, or by what it awaited: a failure like any other.
+                task = asyncio.current_task()
+                while task is not None and task.cancelling():
+                    task.uncancel()
                 return None, error
             except (SystemExit, KeyboardInterrupt) as error:
                 # Left to itself it would end the event loop that all other calls are on.
@@ -40,19 +43,28 @@ class _Limits:
 
 
 class Threads:
-    """A pool for blocking functions, made when the first one comes."""
+    """Pools for blocking functions, one per number of threads, made when the first function comes."""
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
+        self._pools: dict[int, ThreadPoolExecutor] = {}
 
     async def in_thread(self, function: Call, threads: int) -> Any:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="emberflow-blocking")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+        pool = self._pools.get(threads)
+        if pool is None:
+            pool = self._pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="emberflow-blocking")
+        return await asyncio.get_running_loop().run_in_executor(pool, _without_stop_iteration, function)
 
     def shutdown(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _without_stop_iteration(function: Call) -> Any:
+    """A future cannot hold a StopIteration, so whoever awaits it would wait for ever; coroutines do the same."""
+    try:
+        return function()
+    except StopIteration as error:
+        raise RuntimeError("the function raised StopIteration") from error
 
 
 class LoopCalls(Threads):
@@ -88,7 +100,12 @@ class LoopCalls(Threads):
     def in_flight(self) -> int:
         return len(self._running)
 
+    def nudge(self) -> None:
+        """Whoever waits for calls to end looks again."""
+        self._ended.set()
+
     async def cancel(self) -> None:
+        self._limits.stopping = True
         for task in list(self._running):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

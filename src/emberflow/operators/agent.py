@@ -12,6 +12,7 @@ from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Any
 
+from emberflow.errors import InvalidArgument
 from emberflow.events.agent_events import Event, OutputEvent
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.key_groups import stable_hash
@@ -34,6 +35,7 @@ from emberflow.plan.agent_options import (
     ShortTermMemoryTtlUpdate,
 )
 from emberflow.plan.specs import AgentSpec
+from emberflow.state.entry import Entry
 
 _log = logging.getLogger("emberflow.agents")
 _OUTPUT = OutputEvent.EVENT_TYPE
@@ -87,8 +89,9 @@ class AgentOperator(KeyedOperator):
         self.log = log
 
     def open(self, context: Any) -> None:
-        self.resources = resource_cache.acquire(self._plan_id, self.plan)
+        # First what may fail: an operator that could not be opened is not closed.
         self._recorder = AgentRecorder.of(self.plan)
+        self.resources = resource_cache.acquire(self._plan_id, self.plan)
 
     def sync(self) -> None:
         if self._recorder is not None:
@@ -137,6 +140,9 @@ class AgentOperator(KeyedOperator):
                 waiting.waiting.append((batch.values[i], stamp, work.holds.start()))
                 self._waiting += 1
                 continue
+            if key != key:
+                self._refuse(scope, key, batch.values[i], stamp)
+                continue
             run = self._new_run(scope, key)
             if not self._start_input(run, batch.values[i], stamp):
                 run.segment = work.holds.start()
@@ -147,6 +153,16 @@ class AgentOperator(KeyedOperator):
         if self._may_wait:
             run.read_pages()
         return run
+
+    def _refuse(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> None:
+        """A key that is not equal to itself, such as NaN: nothing stored under it would ever be found again."""
+        run = AgentRun(self, scope, key, Entry())
+        event = run.begin(value[1] if self._takes_pairs else value, stamp)
+        problem = InvalidArgument(
+            f"the key {key!r} is not equal to itself, so nothing stored under it would be found again",
+            way_out="let the key selector return something else for such inputs, or filter them out",
+        )
+        self._run_failed(run, "", event, problem)
 
     def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
         """Whether the input is finished at once."""
@@ -256,10 +272,11 @@ class AgentOperator(KeyedOperator):
     def _run_failed(self, run: AgentRun, action: str, event: Event, error: BaseException) -> None:
         skips = self._skip_failures
         failure = explained(self.plan.name, action, run.key, event, error, skipped=skips)
+        shows_secret = self.resources.hide_secrets(failure)
         if self._recorder is not None:
             self._recorder.failure(run, action, event, failure)
         if not skips:
-            raise failure from error
+            raise failure from (None if shows_secret else error)
         _log.warning("the input is skipped: %s", failure)
         self.metrics.get_counter("failed_runs").inc()
         run.tasks.clear()

@@ -49,9 +49,16 @@ def too_many_steps(limit: int) -> StepLimitReached:
 
 def check_result(result: Any) -> None:
     """Actions send, they do not return: what looks like a forgotten `send_event` or `await` is an error."""
-    if isinstance(result, Event):
+    shown = shorten(result)
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise InvalidArgument(
-            f"the action returned {shorten(result)} instead of sending it",
+            "the action yields instead of sending",
+            way_out="write ctx.send_event(event) in place of yield",
+        )
+    items: list[Any] = [*result] if result.__class__ in (list, tuple) else [result]
+    if any(isinstance(item, Event) for item in items):
+        raise InvalidArgument(
+            f"the action returned {shown} instead of sending it",
             way_out="ctx.send_event(event); what an action returns is not looked at",
         )
     if inspect.isawaitable(result):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emberflow.errors import EmberflowError, describe_cause
 from emberflow.events.agent_events import Event
 from emberflow.observability.event_log import EventLog, EventLogSettings, EventRecord, open_log
-from emberflow.observability.listeners import EventContext
+from emberflow.observability.listeners import EventContext, listener_calls
 from emberflow.plan.agent_options import AgentConfigOptions, EventLogLevel
 from emberflow.plan.agent_plan import AgentPlan
 
@@ -22,7 +22,7 @@ class AgentRecorder:
     def __init__(self, agent: str, log: EventLog | None, listeners: list[Any]) -> None:
         self._agent = agent
         self._event_log = log
-        self._listeners = [getattr(item, "on_event", item) for item in listeners]
+        self._listeners = listener_calls(listeners)
 
     @staticmethod
     def of(plan: AgentPlan) -> AgentRecorder | None:

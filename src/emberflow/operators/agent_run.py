@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, NotSerializable, ProgramChanged, shorten
 from emberflow.event_time.clock import Clock
-from emberflow.events.agent_events import Event, InputEvent
+from emberflow.events.agent_events import Event, InputEvent, OutputEvent
 from emberflow.operators.agent_routes import RunnableAction
 from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
 from emberflow.state.memory import Change, Journal, Memory, swap, tree_size
-from emberflow.state.memory_object import MemoryObject
 from emberflow.state.pages import Fields
 from emberflow.state.sizes import measure
 
@@ -75,7 +74,7 @@ class AgentRun:
         self.undone: list[Change] | None = None
         self.marks: Any = None
         """What memory has to write, while a checkpoint is written without it."""
-        self._short_term: MemoryObject | None = None
+        self._short_term: Memory | None = None
 
     def begin(self, value: Any, timestamp: int | None) -> InputEvent:
         """The next input of the key."""
@@ -87,7 +86,7 @@ class AgentRun:
         self.steps = 0
         self._ordinal = 0
         self._prefix = ""
-        self._sensory: MemoryObject | None = None
+        self._sensory: Memory | None = None
         self._sensory_root: Fields | None = None
         event = InputEvent(value)
         event.id = f"{self.run_id}.0"
@@ -120,6 +119,8 @@ class AgentRun:
                 f"the event {event.type!r} has {size:,} bytes; the limit is {self.agent.max_event_bytes:,}",
                 way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
             )
+        if event.type == OutputEvent.EVENT_TYPE and "output" not in event.attributes:
+            raise InvalidArgument("the output event has no output", way_out="send OutputEvent(output)")
         if event.id:
             # Sent once more: a second occurrence, with an id of its own.
             event = copy.copy(event)
@@ -139,10 +140,10 @@ class AgentRun:
             memory.store = self.scope.pages
             memory.load_all()
 
-    def short_term(self) -> MemoryObject:
+    def short_term(self) -> Memory:
         found = self._short_term
         if found is None:
-            found = self._short_term = MemoryObject(self._open_short_term())
+            found = self._short_term = self._open_short_term()
         return found
 
     def _open_short_term(self) -> Memory:
@@ -165,14 +166,14 @@ class AgentRun:
             ttl_ms=agent.ttl_ms, refresh_on_read=agent.refresh_on_read, stamps=stamps, clock=clock,
         )  # fmt: skip
 
-    def sensory(self) -> MemoryObject:
+    def sensory(self) -> Memory:
         found = self._sensory
         if found is None:
             root = Fields() if self._sensory_root is None else self._sensory_root
             self._sensory_root = root
             totals = {"bytes": tree_size(root)}
-            memory = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, totals)
-            found = self._sensory = MemoryObject(memory)
+            found = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, totals)
+            self._sensory = found
         return found
 
     # checkpoints while an action waits
@@ -210,6 +211,12 @@ class AgentRun:
 
     def restore(self) -> list[tuple[Any, int | None]]:
         """Takes the run out of the key's entry; returns the inputs that waited behind it."""
+        if RUN not in self.entry:
+            raise InvalidArgument(
+                f"the run of key {shorten(self.key)} was stored, but is not found again under that key",
+                cause="a key that is read back must be equal to the key that was stored; one with NaN inside is not",
+                way_out="let the key selector return plain texts, numbers or tuples of them",
+            )
         version, *fields = self.entry.pop(RUN)
         if version != _VERSION:
             raise ProgramChanged(

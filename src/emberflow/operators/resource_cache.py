@@ -23,6 +23,7 @@ class ResourceCache:
         self._lock = threading.RLock()
         self._made: dict[tuple[ResourceType, str], Any] = {}
         self._making: list[str] = []
+        self._secrets: set[str] = set()
         self.users = 0
 
     def get_resource(self, name: str, type: ResourceType) -> Any:
@@ -51,11 +52,14 @@ class ResourceCache:
         except EmberflowError:
             raise
         except Exception as error:
+            cause = describe_cause(error)
+            shown = self._masked(cause)
             raise ResourceFailed(
                 f"agent {self._plan.name!r}: the {label} could not be made",
-                cause=describe_cause(error),
+                cause=shown,
                 way_out="check the arguments of its descriptor, and that what it connects to is reachable",
-            ) from error
+                # A stack trace would show the secret that the cause hides.
+            ) from (error if shown == cause else None)
         finally:
             self._making.pop()
 
@@ -65,7 +69,7 @@ class ResourceCache:
             made = provider.instance
         else:
             made = descriptor.clazz(
-                **{name: _revealed(value) for name, value in descriptor.arguments.items()}
+                **{name: self._revealed(value) for name, value in descriptor.arguments.items()}
             )
         if hasattr(made, "open"):
             made.resource_context = self
@@ -76,6 +80,32 @@ class ResourceCache:
                 _close(provider.type, provider.name, made)
                 raise
         return made
+
+    def _revealed(self, value: Any) -> Any:
+        """The argument with secrets in place of their references, also inside dictionaries and lists."""
+        if isinstance(value, Secret):
+            found = value.resolve()
+            if found:
+                self._secrets.add(found)
+            return found
+        if value.__class__ is dict:
+            return {name: self._revealed(item) for name, item in value.items()}
+        if value.__class__ is list:
+            return [self._revealed(item) for item in value]
+        return tuple(self._revealed(item) for item in value) if value.__class__ is tuple else value
+
+    def hide_secrets(self, error: EmberflowError) -> bool:
+        """Masks secrets that resources were made with; whether there were any in the error."""
+        message, cause = self._masked(error.message), self._masked(error.cause)
+        if (message, cause) == (error.message, error.cause):
+            return False
+        error.message, error.cause = message, cause
+        return True
+
+    def _masked(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
     def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
         named = self._plan.resource_providers.get(kind, {})
@@ -108,10 +138,6 @@ def _close(kind: ResourceType, name: str, made: Any) -> None:
         close()
     except Exception as error:
         _log.warning("closing the %s %r failed: %s", kind.value, name, describe_cause(error))
-
-
-def _revealed(value: Any) -> Any:
-    return value.resolve() if isinstance(value, Secret) else value
 
 
 _caches: dict[str, ResourceCache] = {}

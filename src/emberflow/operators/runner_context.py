@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class RunnerContext:
     """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
 
-    __slots__ = ("_action", "_durable", "_event", "_run", "_unrecorded", "ended", "sent")
+    __slots__ = ("_action", "_durable", "_event", "_run", "_short_term", "_unrecorded", "ended", "sent")
 
     def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
         self._run = run
@@ -34,6 +34,7 @@ class RunnerContext:
         self.ended = False
         self._durable: ActionCalls | None = None
         self._unrecorded = 0
+        self._short_term: MemoryObject | None = None
 
     def send_event(self, event: Event) -> None:
         """The event triggers its actions when this action has ended; an OutputEvent leaves downstream then."""
@@ -68,12 +69,15 @@ class RunnerContext:
     @property
     def short_term_memory(self) -> MemoryObject:
         """What the agent remembers about the key, across inputs."""
-        return self._run.short_term()
+        found = self._short_term
+        if found is None:
+            found = self._short_term = MemoryObject(self._run.short_term(), "", self)
+        return found
 
     @property
     def sensory_memory(self) -> MemoryObject:
         """What the actions of this run share; gone when the run ends."""
-        return self._run.sensory()
+        return MemoryObject(self._run.sensory(), "", self)
 
     @property
     def long_term_memory(self) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from emberflow.errors import KeySelectorFailed, describe_cause, shorten
+from emberflow.errors import EmberflowError, KeySelectorFailed, describe_cause, shorten
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.operators.channels import ChannelId
@@ -135,8 +135,15 @@ class StageTask:
             operator.sync()
 
     def close(self) -> None:
+        """Closes every operator, then raises what went wrong first."""
+        failures: list[EmberflowError] = []
         for operator in self.operators.values():
-            operator.close()
+            try:
+                operator.close()
+            except Exception as error:
+                failures.append(operator.step.failed("(in close())", error))
+        if failures:
+            raise failures[0]
 
     def new_channel(self) -> None:
         """The next batches come from another channel, or the channel goes on in another micro-batch."""

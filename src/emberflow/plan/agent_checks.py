@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from emberflow.errors import InvalidAgent
 from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent, fields_of
 from emberflow.plan.agent_code import Code, full_name, look_into
+from emberflow.plan.agent_options import AgentConfigOptions, all_options
 from emberflow.plan.cel import CelExpression
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ def check(plan: AgentPlan) -> list[str]:
             f"agent {plan.name!r} has no actions",
             way_out="mark methods with @action(InputEvent), or use add_action()",
         )
+    warnings = _check_settings(plan)
     known = _Known(
         {name: look_into(action.function) for name, action in plan.actions.items()}, expressions_of(plan)
     )
     known.classes = _classes(plan, known.code.values())
-    warnings: list[str] = []
     for action in plan.actions.values():
         _check_annotation(plan, action, known)
         for trigger in action.triggers:
@@ -243,3 +244,25 @@ def _nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 def _folded(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
+
+
+def _check_settings(plan: AgentPlan) -> list[str]:
+    """Values that an option cannot take raise here, not on a worker; a key that is nearly an option's is told."""
+    options = all_options()
+    warnings: list[str] = []
+    for key in plan.config.to_dict():
+        if key in options:
+            plan.config.get(options[key])
+            continue
+        near = _nearest(key, set(options))
+        if near:
+            warnings.append(f"there is no option {key!r}; did you mean {near!r}?")
+    listeners: list[object] = plan.config.get(AgentConfigOptions.EVENT_LISTENERS) or []
+    for listener in listeners:
+        call = None if isinstance(listener, type) else getattr(listener, "on_event", listener)
+        if not callable(call):
+            raise InvalidAgent(
+                f"agent {plan.name!r}: {listener!r} is no event listener",
+                way_out="give an instance with a method on_event(event, context), or a function (event, context)",
+            )
+    return warnings

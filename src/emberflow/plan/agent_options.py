@@ -92,14 +92,19 @@ class AgentConfigOptions:
     """Callables `(event, context)`, called for every event in the order they happen."""
 
 
-def option_named(key: str) -> ConfigOption:
-    """The option with this key; raises with the nearest one."""
-    known: dict[str, ConfigOption] = {
+def all_options() -> dict[str, ConfigOption]:
+    """Options by key."""
+    return {
         option.get_key(): option
         for group in (AgentExecutionOptions, AgentConfigOptions)
         for option in vars(group).values()
         if isinstance(option, ConfigOption)
     }
+
+
+def option_named(key: str) -> ConfigOption:
+    """The option with this key; raises with the nearest one."""
+    known = all_options()
     if key not in known:
         near = get_close_matches(key, known, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -96,7 +97,9 @@ class Secret:
 
 
 _SECRET_NAME = re.compile(
-    r"(^|_)(api_?key|secret|secret_?key|password|passwd|token|access_?token|credential)s?$", re.I
+    r"(^|_)(api_?key|access_?key|private_?key|secret|secret_?key|password|passwd|pwd|passphrase|token|access_?token"
+    r"|credential|authorization|bearer)s?$",
+    re.I,
 )
 
 
@@ -109,6 +112,15 @@ _HARMLESS = re.compile(
 def _is_secret(name: str) -> bool:
     spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return bool(_SECRET_NAME.search(spelled)) and not _HARMLESS.search(spelled)
+
+
+def _written_secrets(arguments: dict[Any, Any]) -> Iterator[str]:
+    """Names of arguments, also inside dictionaries, that hold a secret as text."""
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            yield from _written_secrets(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, str) and value and isinstance(name, str) and _is_secret(name):
+            yield name
 
 
 class ResourceDescriptor:
@@ -139,12 +151,11 @@ class ResourceDescriptor:
         self.target_module = target_module
         self.target_clazz = target_clazz
         self.arguments: dict[str, Any] = {**(arguments or {}), **kwargs}
-        for name, value in self.arguments.items():
-            if isinstance(value, str) and value and _is_secret(name):
-                raise InvalidAgent(
-                    f"the argument {name!r} of {target_clazz} is a secret written into the program",
-                    way_out=f"{name}=Secret('{name.upper()}') takes it from the environment of the worker",
-                )
+        for name in _written_secrets(self.arguments):
+            raise InvalidAgent(
+                f"the argument {name!r} of {target_clazz} is a secret written into the program",
+                way_out=f"Secret('{name.upper()}') in its place takes it from the environment of the worker",
+            )
 
     @staticmethod
     def from_json(clazz: dict[str, str], arguments: dict[str, Any]) -> ResourceDescriptor:

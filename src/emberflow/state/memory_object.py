@@ -36,11 +36,13 @@ class MemoryRef:
 class MemoryObject:
     """A place in memory. Values come back as they were stored: change one by `set`, not in place."""
 
-    __slots__ = ("_memory", "_prefix")
+    __slots__ = ("_memory", "_owner", "_prefix")
 
-    def __init__(self, memory: Memory, prefix: str = "") -> None:
+    def __init__(self, memory: Memory, prefix: str = "", owner: Any = None) -> None:
         self._memory = memory
         self._prefix = prefix
+        self._owner = owner
+        """The action's context: what it left running may not write once it has ended."""
 
     def get(self, path_or_ref: str | MemoryRef, default: Any = None) -> Any:
         """The value at a path; a MemoryObject if the path leads to a nested object; `default` if there is nothing."""
@@ -51,10 +53,11 @@ class MemoryObject:
         if found.__class__ is list:
             # A copy: a later append() must not reach into what was handed out, an event on its way for instance.
             return found.copy()
-        return MemoryObject(self._memory, path + ".") if found.__class__ is Node else found
+        return MemoryObject(self._memory, path + ".", self._owner) if found.__class__ is Node else found
 
     def set(self, path: str, value: Any) -> MemoryRef:
         """Stores a value; nested objects on the way are made."""
+        self._check()
         path = self._prefix + path
         if value.__class__ is MemoryObject:
             raise InvalidArgument(
@@ -67,16 +70,19 @@ class MemoryObject:
 
     def append(self, path: str, value: Any) -> MemoryRef:
         """Adds to the list at a path; the first value makes the list."""
+        self._check()
         path = self._prefix + path
         self._memory.append(path, value)
         return MemoryRef(self._memory.kind, path)
 
     def delete(self, path: str) -> bool:
         """Removes a value or a whole nested object; False if there was nothing."""
+        self._check()
         return self._memory.delete(self._prefix + path)
 
     def new_object(self, path: str, overwrite: bool = False) -> MemoryObject:
         """An empty nested object. An existing one stays as it is; a value there is only replaced with `overwrite`."""
+        self._check()
         path = self._prefix + path
         found = self._memory.get(path)
         if found is None or (found.__class__ is not Node and overwrite):
@@ -87,7 +93,14 @@ class MemoryObject:
                 cause=f"it is {shorten(found)}",
                 way_out="new_object(path, overwrite=True) replaces it",
             )
-        return MemoryObject(self._memory, path + ".")
+        return MemoryObject(self._memory, path + ".", self._owner)
+
+    def _check(self) -> None:
+        if self._owner is not None and self._owner.ended:
+            raise InvalidArgument(
+                f"{self._memory.kind} memory is written after the action has ended",
+                way_out="await everything the action starts before it returns",
+            )
 
     def is_exist(self, path: str) -> bool:
         return self._memory.get(self._prefix + path) is not None

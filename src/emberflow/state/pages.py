@@ -117,7 +117,8 @@ class Fields(dict[str, Any]):
         self.touched.clear()
         for tree in self._replaced_trees:
             for path in [known for known in self._paged if known.startswith(f"{tree}.")]:
-                if _at(self, path) is None:
+                value = _at(self, path)
+                if value is None or value.__class__ is Node:
                     self._drop(store, path)
         self._replaced_trees.clear()
 

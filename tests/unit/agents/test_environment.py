@@ -48,7 +48,7 @@ def test_inputs_without_a_key_share_nothing() -> None:
     env = local()
     results = env.from_list([{"value": "x"}, {"value": "x"}, {"v": "y"}]).apply(repeating()).to_list()
     env.execute()
-    assert results == [{0: ("x", 1)}, {1: ("x", 1)}, {2: ("y", 1)}]
+    assert results == [{"_input_0": ("x", 1)}, {"_input_1": ("x", 1)}, {"_input_2": ("y", 1)}]
 
 
 @pytest.mark.parametrize("item", [5, {}, {"key": 1}, {"key": 1, "value": 2, "more": 3}, {"key": 1, "v": 2}])
@@ -111,7 +111,7 @@ def test_settings_reach_agents_that_are_applied_later(tmp_path: Path) -> None:
     env.get_config().set(AgentExecutionOptions.MAX_STEPS, 9)
     second = env.from_list([{"value": 0}]).apply(agent).to_list()
     env.execute()
-    assert (first, second) == ([{0: 3}], [{0: 9}])
+    assert (first, second) == ([{"_input_0": 3}], [{"_input_0": 9}])
 
 
 def test_an_agents_own_resource_wins() -> None:
@@ -128,7 +128,7 @@ def test_an_agents_own_resource_wins() -> None:
     agent.add_resource("both", ResourceType.PROMPT, "own")
     results = env.from_list([{"value": 0}]).apply(agent).to_list()
     env.execute()
-    assert results == [{0: ["of all", "own"]}]
+    assert results == [{"_input_0": ["of all", "own"]}]
     with pytest.raises(InvalidAgent, match="the environment defines the prompt 'both' twice"):
         env.add_resource("both", ResourceType.PROMPT, "again")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from emberflow.agents import (
     Agent,
     AgentConfigOptions,
     AgentExecutionOptions,
+    AgentsExecutionEnvironment,
     ConditionEvaluationFailureStrategy,
     ErrorHandling,
     Event,
@@ -26,6 +28,7 @@ from emberflow.agents import (
 from emberflow.errors import (
     ActionFailed,
     EmberflowError,
+    InvalidAgent,
     InvalidArgument,
     MemoryTooLarge,
     NotSerializable,
@@ -346,3 +349,123 @@ def test_a_call_that_exits_is_a_failure_like_any_other() -> None:
         raise SystemExit(3)
 
     assert "SystemExit: 3" in failure(agent_of(act), ActionFailed)
+
+
+def test_actions_that_yield_or_return_lists_of_events() -> None:
+    def yields(event: InputEvent, ctx: RunnerContext) -> Any:
+        yield OutputEvent(1)
+
+    async def yields_later(event: InputEvent, ctx: RunnerContext) -> Any:
+        yield OutputEvent(1)
+
+    for function in (yields, yields_later):
+        assert "the action yields instead of sending" in failure(agent_of(function), InvalidArgument)
+    listed = agent_of(lambda event, ctx: [OutputEvent(1)])
+    assert "the action returned [OutputEvent(output=1)]" in failure(listed, InvalidArgument)
+
+
+def test_an_error_that_cannot_be_shown() -> None:
+    class Bad(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        raise Bad
+
+    assert "Bad: <str() raised RuntimeError>" in failure(agent_of(act), ActionFailed)
+
+
+def test_a_blocking_function_that_raises_stop_iteration() -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await ctx.durable_execute_async(next, iter(()))
+
+    assert "the function raised StopIteration" in failure(agent_of(act), ActionFailed)
+
+
+def test_an_action_that_cancels_itself() -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0.01)
+
+    assert "CancelledError" in failure(agent_of(act), ActionFailed)
+
+
+def test_what_a_failed_action_left_running_cannot_write() -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        async def late() -> None:
+            await asyncio.sleep(0.05)
+            ctx.short_term_memory.set("late", 1)
+
+        async def fails() -> None:
+            raise ValueError("no")
+
+        if event.input == 1:
+            await asyncio.gather(late(), fails())
+        await asyncio.sleep(0.1)
+        ctx.send_event(OutputEvent(ctx.short_term_memory.to_dict()))
+
+    assert run_agent(agent_of(act), [1, 2, 3], options=SKIP).outputs == [{}, {}]
+
+
+def test_a_key_that_is_not_equal_to_itself() -> None:
+    agent = agent_of(lambda event, ctx: ctx.send_event(OutputEvent(event.input)))
+    inputs = [{"key": float("nan"), "value": 1}, {"key": 2, "value": 2}]
+    with pytest.raises(InvalidArgument, match="the key nan is not equal to itself"):
+        run_agent(agent, inputs)
+    assert run_agent(agent, inputs, options=SKIP).outputs == [2]
+
+
+def test_an_output_event_without_an_output() -> None:
+    text = failure(sends(lambda: Event(type="_output_event", attributes={})), InvalidArgument)
+    assert "the output event has no output" in text
+
+
+def test_secrets_are_masked_in_errors_of_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACTION_SECRET", "sk-hidden")
+
+    class Client(Resource):
+        def __init__(self, api_key: str) -> None:
+            self.api_key = api_key
+
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        raise ValueError(f"401 for {ctx.get_resource('c', ResourceType.VECTOR_STORE).api_key}")
+
+    agent = agent_of(act)
+    agent.add_resource(
+        "c", ResourceType.VECTOR_STORE, ResourceDescriptor(Client, api_key=Secret("ACTION_SECRET"))
+    )
+    assert "ValueError: 401 for ***" in failure(agent, ActionFailed)
+
+
+def test_agents_of_one_job_have_threads_of_their_own() -> None:
+    """A small pool of one agent must not become the pool of another."""
+    both = threading.Barrier(2, timeout=30)
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent(await ctx.durable_execute_async(both.wait)))
+
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local", parallelism=1)
+    inputs = [{"key": key, "value": key} for key in ("a", "b")]
+    env.get_config().set(AgentExecutionOptions.NUM_ASYNC_THREADS, 1)
+    first = env.from_list([]).apply(agent_of(act)).to_list()
+    env.get_config().set(AgentExecutionOptions.NUM_ASYNC_THREADS, 2)
+    second = env.from_list(inputs).apply(agent_of(act)).to_list()
+    env.execute("pools")
+    assert first == []
+    assert len(second) == 2
+
+
+def test_settings_are_looked_at_when_the_agent_is_applied(caplog: pytest.LogCaptureFixture) -> None:
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local")
+    env.get_config().set_str("max-steps", "many")
+    with pytest.raises(InvalidArgument, match="the option 'max-steps' cannot be 'many'"):
+        env.from_list([]).apply(agent_of(lambda event, ctx: None))
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local")
+    env.get_config().set_str("on-eror", "skip")
+    env.from_list([]).apply(agent_of(lambda event, ctx: None))
+    assert "there is no option 'on-eror'; did you mean 'on-error'?" in caplog.text
+    env.get_config().set(AgentConfigOptions.EVENT_LISTENERS, [3])
+    with pytest.raises(InvalidAgent, match="3 is no event listener"):
+        env.from_list([]).apply(agent_of(lambda event, ctx: None))

@@ -22,9 +22,10 @@ from emberflow.agents import (
     RunnerContext,
     Secret,
 )
-from emberflow.errors import ActionFailed, ResourceFailed
+from emberflow.errors import ActionFailed, InvalidAgent, ResourceFailed, StepFailed
 from emberflow.operators import resource_cache
 from emberflow.operators.resource_cache import ResourceCache
+from emberflow.streams import MapFunction
 
 CONNECTION, MODEL = ResourceType.CHAT_MODEL_CONNECTION, ResourceType.CHAT_MODEL
 
@@ -229,3 +230,58 @@ def test_a_plain_value_is_handed_out_as_it_is() -> None:
     cache = ResourceCache(AgentPlan.from_agent(with_model().add_resource("text", ResourceType.PROMPT, "Hi")))
     assert cache.get_resource("text", ResourceType.PROMPT) == "Hi"
     cache.close()
+
+
+class Nested(Resource):
+    def __init__(self, headers: dict[str, Any], fails: bool = False) -> None:
+        if fails:
+            raise ValueError(f"refused {headers}")
+        self.headers = headers
+
+
+def test_secrets_inside_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NESTED_SECRET", "sk-hidden")
+    headers = {"Authorization": Secret("NESTED_SECRET"), "more": [Secret("NESTED_SECRET")]}
+
+    def cache(**arguments: Any) -> ResourceCache:
+        agent = Agent("a").add_action("act", [InputEvent], lambda event, ctx: None)
+        agent.add_resource("r", ResourceType.VECTOR_STORE, ResourceDescriptor(Nested, **arguments))
+        return ResourceCache(AgentPlan.from_agent(agent))
+
+    made = cache(headers=headers).get_resource("r", ResourceType.VECTOR_STORE)
+    assert made.headers == {"Authorization": "sk-hidden", "more": ["sk-hidden"]}
+    with pytest.raises(ResourceFailed) as caught:
+        cache(headers=headers, fails=True).get_resource("r", ResourceType.VECTOR_STORE)
+    assert "sk-hidden" not in str(caught.value)
+    assert "refused {'Authorization': '***'" in str(caught.value)
+    with pytest.raises(InvalidAgent, match="the argument 'Authorization' of Nested is a secret"):
+        ResourceDescriptor(Nested, headers={"Authorization": "Bearer sk-hidden"})
+
+
+def test_a_function_that_fails_to_close_does_not_keep_others_open() -> None:
+    class Fails(MapFunction):
+        def map(self, value: Any) -> Any:
+            return value
+
+        def close(self) -> None:
+            raise ValueError("close failed")
+
+    class Counted(Resource):
+        def open(self) -> None:
+            history.append("open")
+
+        def close(self) -> None:
+            history.append("close")
+
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent(ctx.get_resource("r", MODEL) is not None))
+
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local", parallelism=1)
+    agent = (
+        Agent("a").add_action("act", [InputEvent], act).add_resource("r", MODEL, ResourceDescriptor(Counted))
+    )
+    stream = env.env.from_collection([1]).map(Fails())
+    env.from_datastream(stream, lambda value: value).apply(agent).to_list()
+    with pytest.raises(StepFailed, match="close"):
+        env.execute("closing")
+    assert history == ["open", "close"]

@@ -116,8 +116,15 @@ class JobTasks:
                 sink.abort()
 
     def close(self) -> None:
+        """Closes everything, then raises what went wrong first."""
+        failures: list[Exception] = []
         for task in self.all:
-            task.stage.close()
+            try:
+                task.stage.close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
 
 class _Exits:
@@ -245,6 +252,7 @@ class TaskBuilder:
             )
             task.downstream = self._downstream(stage)
             task.calls = self._calls
+            task.gate = self.tasks.gate
             made.append(task)
         self.tasks.sources[node.uid] = made
 
@@ -283,6 +291,7 @@ class TaskBuilder:
             )
             task.downstream = self._downstream(stage)
             task.calls = self._calls
+            task.gate = self.tasks.gate
             made.append(task)
         self._inboxes[stage.id] = [task.inbox for task in made]
         self.tasks.keyed[node.uid] = made

@@ -93,9 +93,9 @@ class LocalJob(JobThread):
         if subscribe is not None:
             subscribe(lambda: self._loop and self._loop.call_soon_threadsafe(tasks.wake))
         try:
-            canceled = await self._work(tasks, failure)
+            canceled = await self._work(tasks, calls, failure)
             if not canceled:
-                await self._rest(tasks, failure)
+                await self._rest(tasks, calls, failure)
                 self._checkpoint(tasks)
             return canceled
         except BaseException:
@@ -104,15 +104,17 @@ class LocalJob(JobThread):
         finally:
             # Calls first: they may still use what the functions' close() ends.
             await calls.cancel()
-            tasks.close()
-            if self._log is not None:
-                self._log.close()
+            try:
+                tasks.close()
+            finally:
+                if self._log is not None:
+                    self._log.close()
 
     @property
     def _checkpoints(self) -> bool:
         return self.config.checkpoint_dir is not None or self.config.checkpoint_interval_ms is not None
 
-    async def _work(self, tasks: JobTasks, failure: asyncio.Future[None]) -> bool:
+    async def _work(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> bool:
         """Runs everything to its end, or until the job is canceled."""
         assert self._stop is not None
         running = [asyncio.ensure_future(task.run()) for task in tasks.all]
@@ -134,12 +136,12 @@ class LocalJob(JobThread):
                     if self._checkpoints:
                         # While the tasks still run: what is on its way belongs to the last checkpoint.
                         tasks.gate.clear()
-                        await self._rest(tasks, failure)
+                        await self._rest(tasks, calls, failure)
                         self._checkpoint(tasks)
                     return True
                 if not done and any(not item.done() for item in running):
                     tasks.gate.clear()
-                    await self._rest(tasks, failure)
+                    await self._rest(tasks, calls, failure)
                     self._checkpoint(tasks)
                     tasks.gate.set()
         finally:
@@ -148,8 +150,9 @@ class LocalJob(JobThread):
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(stop, return_exceptions=True)
 
-    async def _rest(self, tasks: JobTasks, failure: asyncio.Future[None]) -> None:
+    async def _rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> None:
         """Waits until nothing is on its way any more but what keyed state can hold."""
+        calls.nudge()
         while not tasks.at_rest or tasks.calls_to_drain:
             if failure.done():
                 failure.result()

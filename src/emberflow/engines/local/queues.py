@@ -36,6 +36,8 @@ class Inbox:
         self._arrived = arrived
         self._room = asyncio.Event()
         self._room.set()
+        self.held: Callable[[], bool] = lambda: False
+        """Whether the task behind this queue, or one behind that, waits for calls to end."""
 
     def put(self, item: Item) -> None:
         self._items.append(item)
