@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import os
 import shutil
 import signal
@@ -58,8 +59,24 @@ def own_session(master: str | None) -> Any:
         if handler is not None:
             # Spark installs one that cancels jobs behind our back; stopping is the job's business.
             signal.signal(signal.SIGINT, handler)
+    _ignore_lost_connections()
     atexit.register(_stop_quietly, session, work)
     return session
+
+
+def _ignore_lost_connections() -> None:
+    """Ctrl-C reaches the JVM as well; where it ends first, a server thread of pyspark prints the lost connection as a
+    stack trace. Internal to pyspark and for looks only, so nothing depends on it."""
+    server: Any = getattr(importlib.import_module("pyspark.accumulators"), "AccumulatorTCPServer", None)
+    if server is None or "handle_error" in vars(server):
+        return
+    report = server.handle_error
+
+    def handle_error(self: Any, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            report(self, request, client_address)
+
+    server.handle_error = handle_error
 
 
 def _stop_quietly(session: Any, work: str) -> None:
