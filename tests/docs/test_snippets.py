@@ -67,7 +67,7 @@ def test_on_local(chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(bool(spark_missing()), reason=spark_missing())
+@pytest.mark.skipif(bool(spark_missing()), reason=f"B1 on Spark: {spark_missing()}")
 @pytest.mark.parametrize("chain", cases("spark"))
 def test_on_spark(chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared_session()

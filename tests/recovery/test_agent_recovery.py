@@ -288,7 +288,7 @@ class Killed(Waiting):
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(bool(spark_missing()), reason=spark_missing() or "")
+@pytest.mark.skipif(bool(spark_missing()), reason=f"A13 on Spark: {spark_missing()}")
 def test_a_spark_worker_is_killed_while_agents_wait(
     tmp_path: Path, undisturbed: dict[Any, list[Any]]
 ) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from emberflow.agents.agent import Agent
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.errors import InvalidArgument, shorten
+from emberflow.observability.listeners import listener_calls
+from emberflow.plan.agent_options import AgentConfigOptions
 from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.specs import AgentSpec
 from emberflow.streams.data_stream import DataStream
@@ -46,6 +48,7 @@ class AgentBuilder:
         if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
             hint = f"; did you mean {agent.__name__}()?" if isinstance(agent, type) else ""
             raise InvalidArgument(f"{shorten(agent)} is not an agent{hint}")
+        listener_calls(self._agents_env.get_config().get(AgentConfigOptions.EVENT_LISTENERS) or [])
         plan = AgentPlan.from_agent(agent, self._agents_env.get_config().copy(), self._agents_env.resources)
         spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs)
         self._output = self._stream.add_step(spec, plan.name)

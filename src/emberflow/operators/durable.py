@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from emberflow.errors import NotSerializable, ReplayMismatch, describe_cause, shorten
+from emberflow.errors import InvalidArgument, NotSerializable, ReplayMismatch, describe_cause, shorten
 from emberflow.events.codecs import encode
 from emberflow.events.key_groups import stable_hash
 
@@ -99,6 +99,32 @@ class ActionCalls:
         self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
     ) -> Any:
         """The recorded answer, or the call's, recorded before it is given."""
+        return await self._run(call, make, reconciler, self._log.write)
+
+    def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
+        """The same for a plain action: nothing in it waits, so its first step is its last."""
+
+        async def write(record: CallRecord) -> None:
+            self._log.write_now(record)
+
+        steps = self._run(call, functools.partial(_called, make), reconciler, write)
+        try:
+            steps.send(None)
+        except StopIteration as end:
+            return end.value
+        steps.close()
+        raise InvalidArgument(
+            f"the durable call {call.shown} waits, in an action that does not",
+            way_out="make the action async and write: await ctx.durable_execute_async(…)",
+        )
+
+    async def _run(
+        self,
+        call: CallRecord,
+        make: Callable[[], Any],
+        reconciler: Callable[[], Any] | None,
+        write: Callable[[CallRecord], Awaitable[None]],
+    ) -> Any:
         known = self.known(call)
         if known is not None and known.outcome != STARTED:
             return self._answer(known)
@@ -106,33 +132,14 @@ class ActionCalls:
             if known is not None:
                 make = functools.partial(_called, reconciler)
             else:
-                await self._log.write(call)
+                await write(call)
         try:
             value = await make()
         except Exception as error:
-            await self._log.write(replace(call, outcome=RAISED, value=_storable(error)))
+            await write(replace(call, outcome=RAISED, value=_storable(error)))
             self.raised.append(call.call_id)
             raise
-        await self._log.write(replace(call, outcome=RETURNED, value=value))
-        return value
-
-    def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
-        """The same for a plain action."""
-        known = self.known(call)
-        if known is not None and known.outcome != STARTED:
-            return self._answer(known)
-        if reconciler is not None:
-            if known is not None:
-                make = reconciler
-            else:
-                self._log.write_now(call)
-        try:
-            value = make()
-        except Exception as error:
-            self._log.write_now(replace(call, outcome=RAISED, value=_storable(error)))
-            self.raised.append(call.call_id)
-            raise
-        self._log.write_now(replace(call, outcome=RETURNED, value=value))
+        await write(replace(call, outcome=RETURNED, value=value))
         return value
 
     def fail(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from emberflow.errors import InvalidAgent
 from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent, fields_of
 from emberflow.plan.agent_code import Code, full_name, look_into
-from emberflow.plan.agent_options import AgentConfigOptions, all_options
+from emberflow.plan.agent_options import all_options
 from emberflow.plan.cel import CelExpression
 
 if TYPE_CHECKING:
@@ -257,12 +257,4 @@ def _check_settings(plan: AgentPlan) -> list[str]:
         near = _nearest(key, set(options))
         if near:
             warnings.append(f"there is no option {key!r}; did you mean {near!r}?")
-    listeners: list[object] = plan.config.get(AgentConfigOptions.EVENT_LISTENERS) or []
-    for listener in listeners:
-        call = None if isinstance(listener, type) else getattr(listener, "on_event", listener)
-        if not callable(call):
-            raise InvalidAgent(
-                f"agent {plan.name!r}: {listener!r} is no event listener",
-                way_out="give an instance with a method on_event(event, context), or a function (event, context)",
-            )
     return warnings

@@ -52,7 +52,7 @@ SCHEMA = "user string, total long, count long"
 @pytest.fixture
 def spark() -> Any:
     if spark_missing():
-        pytest.skip(spark_missing() or "")
+        pytest.skip(f"A28 on Spark: {spark_missing()}")
     return shared_session()
 
 

@@ -99,7 +99,8 @@ def test_the_product_is_part_of_the_question(example: ModuleType) -> None:
     [
         "local",
         pytest.param(
-            "spark", marks=[pytest.mark.spark, pytest.mark.skipif(bool(MISSING), reason=MISSING or "")]
+            "spark",
+            marks=[pytest.mark.spark, pytest.mark.skipif(bool(MISSING), reason=f"A31 on Spark: {MISSING}")],
         ),
     ],
 )

@@ -28,7 +28,6 @@ from emberflow.agents import (
 from emberflow.errors import (
     ActionFailed,
     EmberflowError,
-    InvalidAgent,
     InvalidArgument,
     MemoryTooLarge,
     NotSerializable,
@@ -467,5 +466,5 @@ def test_settings_are_looked_at_when_the_agent_is_applied(caplog: pytest.LogCapt
     env.from_list([]).apply(agent_of(lambda event, ctx: None))
     assert "there is no option 'on-eror'; did you mean 'on-error'?" in caplog.text
     env.get_config().set(AgentConfigOptions.EVENT_LISTENERS, [3])
-    with pytest.raises(InvalidAgent, match="3 is no event listener"):
+    with pytest.raises(InvalidArgument, match="3 is no event listener"):
         env.from_list([]).apply(agent_of(lambda event, ctx: None))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.errors import ReplayMismatch
+from emberflow.errors import InvalidArgument, ReplayMismatch
 from emberflow.operators.durable import (
     RAISED,
     RETURNED,
@@ -183,3 +183,14 @@ def test_idempotency_keys_are_given_to_whoever_takes_one() -> None:
     assert takes_idempotency_key(takes)
     assert not takes_idempotency_key(does_not)
     assert not takes_idempotency_key(len)
+
+
+def test_a_plain_action_cannot_wait() -> None:
+    class Waits:
+        def __await__(self) -> Any:
+            yield
+
+    action = calls(MemoryLog())
+    call = action.next(Waits, (), {})
+    with pytest.raises(InvalidArgument, match="waits, in an action that does not"):
+        action.run_now(call, Waits, None)

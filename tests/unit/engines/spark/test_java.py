@@ -199,7 +199,7 @@ def test_a_real_java_is_found() -> None:
     try:
         found = find_java()
     except JavaMissing as error:
-        pytest.skip(str(error))
+        pytest.skip(f"B1 on Spark: {error}")
     done = subprocess.run(
         [found.home / "bin" / "java", "-version"], capture_output=True, text=True, check=True
     )
