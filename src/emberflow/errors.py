@@ -20,6 +20,8 @@ EmberflowError
 │   ├── ResourceFailed      an agent's resource is unknown or could not be made
 │   ├── ReplayMismatch      an action that is repeated makes other durable calls than before
 │   ├── CallLogFailed       the log of durable calls cannot be written
+│   ├── BudgetExceeded      an agent's run or key has spent more than it may
+│   ├── ApprovalExpired     nobody answered a question in time
 │   ├── WorkerLost          a worker process died more often than the job may retry
 │   └── EngineFailed        the engine below failed for a reason of its own
 ├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
@@ -173,6 +175,14 @@ class ReplayMismatch(JobError):
 
 class CallLogFailed(JobError):
     code = "EF2206"
+
+
+class BudgetExceeded(JobError):
+    code = "EF2207"
+
+
+class ApprovalExpired(JobError):
+    code = "EF2208"
 
 
 class CheckpointError(EmberflowError):

@@ -23,6 +23,8 @@ ALL = sorted(
 )
 CODES = {
     "ActionFailed": "EF2201",
+    "ApprovalExpired": "EF2208",
+    "BudgetExceeded": "EF2207",
     "CallLogFailed": "EF2206",
     "CheckpointError": "EF3000",
     "CheckpointUnusable": "EF3001",

@@ -20,9 +20,10 @@ from emberflow.agents.environment import AgentsExecutionEnvironment
 from emberflow.agents.prompt import Prompt
 from emberflow.agents.tool import FunctionTool, Tool, ToolMetadata, ToolType
 from emberflow.agents.with_agent import with_agent
-from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent
+from emberflow.events.agent_events import ErrorEvent, Event, EventType, InputEvent, OutputEvent
 from emberflow.operators.runner_context import RunnerContext
 from emberflow.plan.agent_config import ConfigOption, Configuration
+from emberflow.plan.agent_guards import Budget, Retry
 from emberflow.plan.agent_options import (
     AgentConfigOptions,
     AgentExecutionOptions,
@@ -44,10 +45,12 @@ __all__ = [
     "AgentsExecutionEnvironment",
     "BaseChatModelConnection",
     "BaseChatModelSetup",
+    "Budget",
     "ChatMessage",
     "ConditionEvaluationFailureStrategy",
     "ConfigOption",
     "Configuration",
+    "ErrorEvent",
     "ErrorHandling",
     "Event",
     "EventLogLevel",
@@ -62,6 +65,7 @@ __all__ = [
     "Resource",
     "ResourceDescriptor",
     "ResourceType",
+    "Retry",
     "RunnerContext",
     "Secret",
     "SerializableResource",

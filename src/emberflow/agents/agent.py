@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from emberflow.errors import InvalidAgent
+from emberflow.plan.agent_guards import Budget, Retry
 from emberflow.plan.resources import ResourceDescriptor, ResourceType
 
 
@@ -16,7 +17,15 @@ class Agent:
         self.name = name or type(self).__name__
 
     def add_action(
-        self, name: str, trigger_conditions: Sequence[Any], func: Callable[..., Any], **config: Any
+        self,
+        name: str,
+        trigger_conditions: Sequence[Any],
+        func: Callable[..., Any],
+        *,
+        retry: Retry | None = None,
+        timeout_ms: int | None = None,
+        fallback: str | None = None,
+        **config: Any,
     ) -> Self:
         """`config` is what the action reads as `ctx.action_config`."""
         if name in self.actions:
@@ -27,6 +36,12 @@ class Agent:
             else (trigger_conditions,)
         )
         self.actions[name] = (conditions, func, config)
+        self.guards[name] = {"retry": retry, "timeout_ms": timeout_ms, "fallback": fallback}
+        return self
+
+    def add_budget(self, budget: Budget) -> Self:
+        """Limits what a run or a key may spend; several budgets hold side by side."""
+        self.budgets.append(budget)
         return self
 
     def add_resource(
@@ -41,6 +56,16 @@ class Agent:
         """What `add_action` added."""
         # Made on first use: a subclass may have an __init__ that does not call this class's.
         return self.__dict__.setdefault("_actions", {})
+
+    @property
+    def guards(self) -> dict[str, dict[str, Any]]:
+        """Retry, timeout and fallback of what `add_action` added."""
+        return self.__dict__.setdefault("_guards", {})
+
+    @property
+    def budgets(self) -> list[Budget]:
+        """What `add_budget` added."""
+        return self.__dict__.setdefault("_budgets", [])
 
     @property
     def resources(self) -> dict[ResourceType, dict[str, Any]]:

@@ -6,14 +6,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from emberflow.errors import InvalidAgent
+from emberflow.plan.agent_guards import Retry
 from emberflow.plan.resources import ResourceType
 
 F = TypeVar("F")
 
 
-def action(*trigger_conditions: Any) -> Callable[[F], F]:
+def action(
+    *trigger_conditions: Any,
+    retry: Retry | None = None,
+    timeout_ms: int | None = None,
+    fallback: str | None = None,
+) -> Callable[[F], F]:
     """Marks an action: `@action(InputEvent)`, `@action("score > 5")`, `@action(lambda event: …)`; any one of several
-    conditions is enough."""
+    conditions is enough. An action that is only another one's `fallback` needs none: `@action()`."""
     if len(trigger_conditions) == 1 and _takes_two(trigger_conditions[0]):
         raise InvalidAgent(
             "@action needs to know what triggers it", way_out="@action(InputEvent), or another event class"
@@ -21,6 +27,7 @@ def action(*trigger_conditions: Any) -> Callable[[F], F]:
 
     def mark(function: F) -> F:
         _function_of(function)._trigger_conditions = trigger_conditions
+        _function_of(function)._guards = {"retry": retry, "timeout_ms": timeout_ms, "fallback": fallback}
         return function
 
     return mark

@@ -168,17 +168,58 @@ class OutputEvent(Event):
         return self.attributes["output"]
 
 
+class ErrorEvent(Event):
+    """An action failed for good. An agent with an action for this event deals with the error itself."""
+
+    EVENT_TYPE: ClassVar[str] = "_error_event"
+
+    def __init__(self, action: str, event: Event, error_type: str, message: str, attempts: int = 1) -> None:
+        self.attributes: dict[str, Any] = {
+            "action": action,
+            "event": event,
+            "error_type": error_type,
+            "message": message,
+            "attempts": attempts,
+        }
+
+    @property
+    def action(self) -> str:
+        """The action that failed."""
+        return self.attributes["action"]
+
+    @property
+    def event(self) -> Event:
+        """What the action was triggered by."""
+        return self.attributes["event"]
+
+    @property
+    def error_type(self) -> str:
+        """The name of the exception's class."""
+        return self.attributes["error_type"]
+
+    @property
+    def message(self) -> str:
+        return self.attributes["message"]
+
+    @property
+    def attempts(self) -> int:
+        return self.attributes["attempts"]
+
+
 class EventType:
     """The built-in types by name, for `@action(EventType.InputEvent)` and for expressions."""
 
     InputEvent = InputEvent.EVENT_TYPE
     OutputEvent = OutputEvent.EVENT_TYPE
+    ErrorEvent = ErrorEvent.EVENT_TYPE
 
 
 def fields_of(kind: type[Event]) -> list[str] | None:
     """The attributes an event class declares; None if it may carry anything."""
     if kind in (InputEvent, OutputEvent):
         return ["input"] if kind is InputEvent else ["output"]
+    if kind is ErrorEvent:
+        return ["action", "event", "error_type", "message", "attempts"]
     if dataclasses.is_dataclass(kind):
         return [item.name for item in dataclasses.fields(kind)]
     return None

@@ -12,6 +12,7 @@ from typing import Any, cast, get_type_hints
 from emberflow.errors import InvalidAgent
 from emberflow.events.agent_events import Event
 from emberflow.plan import functions
+from emberflow.plan.agent_guards import NO_GUARDS, Guards
 from emberflow.plan.json_values import from_json_value, to_json_value
 
 _TYPE_NAME = re.compile(r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$")
@@ -73,6 +74,12 @@ class Action:
     function: Callable[..., Any]
     config: dict[str, Any] = field(default_factory=dict[str, Any])
     event_class: type[Event] | None = None
+    guards: Guards = NO_GUARDS
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it is run beside other keys: an action that waits, or one that may be started again."""
+        return self.is_async or self.guards.waits
 
     @property
     def is_async(self) -> bool:
@@ -82,12 +89,14 @@ class Action:
 
     def to_json(self) -> dict[str, Any]:
         kind = self.event_class
+        guards = self.guards.to_json()
         return {
             "name": self.name,
             "triggers": [trigger.to_json() for trigger in self.triggers],
             "function": functions.to_json(self.function),
             "event_class": None if kind is None else functions.to_json(kind),
             "config": to_json_value(self.config),
+            **({"guards": guards} if guards else {}),
         }
 
     @staticmethod
@@ -99,18 +108,21 @@ class Action:
             function=functions.from_json(data["function"]),
             config=from_json_value(data["config"]),
             event_class=kind,
+            guards=Guards.from_json(data.get("guards", {})),
         )
 
 
 def actions_of(agent: Any, agent_name: str) -> Iterable[Action]:
     """What the class declares, then what was added; raises InvalidAgent."""
     seen: set[str] = set()
-    for name, conditions, function, config in [*_declared(agent), *_added(agent)]:
+    found = [*_declared(agent), *_added(agent)]
+    fallbacks = {given.get("fallback") for *_, given in found}
+    for name, conditions, function, config, guards in found:
         where = f"agent {agent_name!r}, action {name!r}"
         if name in seen:
             raise InvalidAgent(f"{where} is defined twice", way_out="give actions different names")
         seen.add(name)
-        if not conditions:
+        if not conditions and name not in fallbacks:
             raise InvalidAgent(
                 f"{where} has no trigger condition", way_out="@action(InputEvent), or another event class"
             )
@@ -120,10 +132,15 @@ def actions_of(agent: Any, agent_name: str) -> Iterable[Action]:
             function=_callable(agent, function, where),
             config=dict(config or {}),
             event_class=_event_class(function),
+            guards=Guards.of(guards, where),
         )
 
 
-def _declared(agent: Any) -> Iterable[tuple[str, Iterable[Any], Any, None]]:
+Given = tuple[str, tuple[Any, ...], Any, Mapping[str, Any] | None, Mapping[str, Any]]
+"""name, trigger conditions, function, config, guards"""
+
+
+def _declared(agent: Any) -> Iterable[Given]:
     """Methods marked with @action, base classes first, each in the order of the class body."""
     found: dict[str, Any] = {}
     for base in reversed(type(agent).__mro__):
@@ -136,13 +153,13 @@ def _declared(agent: Any) -> Iterable[tuple[str, Iterable[Any], Any, None]]:
                 del found[name]
     for name, function in found.items():
         conditions: tuple[Any, ...] = function._trigger_conditions
-        yield name, conditions, function, None
+        yield name, conditions, function, None, getattr(function, "_guards", {})
 
 
-def _added(agent: Any) -> Iterable[tuple[str, Iterable[Any], Any, Mapping[str, Any] | None]]:
+def _added(agent: Any) -> Iterable[Given]:
     added: dict[str, tuple[tuple[Any, ...], Any, dict[str, Any]]] = getattr(agent, "actions", {})
     for name, (conditions, function, config) in added.items():
-        yield name, conditions, function, config
+        yield name, conditions, function, config, getattr(agent, "guards", {}).get(name, {})
 
 
 def _callable(agent: Any, function: Any, where: str) -> Callable[..., Any]:

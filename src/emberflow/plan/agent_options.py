@@ -25,6 +25,8 @@ class ErrorHandling(Enum):
     """The job stops with the error."""
     SKIP = "skip"
     """The input's run ends there, the error is logged; what its finished actions did stays."""
+    DEAD_LETTER = "dead-letter"
+    """As `SKIP`, and the input goes to the dead letters together with what went wrong."""
 
 
 class ReplayMismatchHandling(Enum):

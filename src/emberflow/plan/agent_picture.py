@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
-from emberflow.events.agent_events import InputEvent, OutputEvent
+from emberflow.events.agent_events import ErrorEvent, InputEvent, OutputEvent
 from emberflow.plan.agent_checks import expressions_of, handlers_of
 from emberflow.plan.agent_code import look_into
+from emberflow.plan.agent_guards import Guards
 from emberflow.plan.agent_plan import Action, AgentPlan
 from emberflow.plan.cel import CelExpression
 
 FORMS = ("text", "mermaid", "json")
-_NAMES = {InputEvent.EVENT_TYPE: "InputEvent", OutputEvent.EVENT_TYPE: "OutputEvent"}
+_NAMES = {
+    InputEvent.EVENT_TYPE: "InputEvent",
+    OutputEvent.EVENT_TYPE: "OutputEvent",
+    ErrorEvent.EVENT_TYPE: "ErrorEvent",
+}
 
 
 def render_agent(plan: AgentPlan, form: str) -> str:
@@ -36,6 +41,9 @@ def to_text(plan: AgentPlan) -> str:
     if resources:
         lines.append("resources")
         lines += [f"  {item.type.value} {item.name} = {item.describe()}" for item in resources]
+    if plan.budgets:
+        lines.append("budgets")
+        lines += [f"  {budget}" for budget in plan.budgets]
     config = plan.config.to_dict()
     if config:
         lines.append("config")
@@ -49,17 +57,29 @@ def to_text(plan: AgentPlan) -> str:
 def _action_lines(action: Action) -> list[str]:
     code = look_into(action.function)
     sends = [_name(event_type) for event_type in code.sends] + (["…"] if code.unknown else [])
-    parts = [("on", " | ".join(_name(str(trigger)) for trigger in action.triggers))]
+    triggers = " | ".join(_name(str(trigger)) for trigger in action.triggers)
+    parts = [("on", triggers or "nothing but its being a fallback")]
     if sends:
         parts.append(("sends", ", ".join(sends)))
     if action.config:
         parts.append(
             ("config", ", ".join(f"{name}={_setting(item)}" for name, item in action.config.items()))
         )
+    guards = _guards(action.guards)
+    if guards:
+        parts.append(("guards", "; ".join(guards)))
     lines = [f"{'async action' if action.is_async else 'action'} {action.name}"]
     for position, (title, text) in enumerate(parts, start=1):
         lines.append(f"  {'└─' if position == len(parts) else '├─'} {title:<6} {text}")
     return lines
+
+
+def _guards(guards: Guards) -> list[str]:
+    return [
+        *([f"retry: {guards.retry}"] if guards.retry is not None else []),
+        *([f"timeout: {guards.timeout_ms:,} ms"] if guards.timeout_ms is not None else []),
+        *([f"fallback: {guards.fallback}"] if guards.fallback is not None else []),
+    ]
 
 
 def to_mermaid(plan: AgentPlan) -> str:
@@ -85,11 +105,17 @@ def to_mermaid(plan: AgentPlan) -> str:
     for event_type, node in {InputEvent.EVENT_TYPE: "input", **events}.items():
         for name in handlers_of(event_type, plan, expressions):
             arrows.append(f"  {node} {_arrow(plan.actions[name], event_type, expressions)} {ids[name]}")
+    for action in plan.actions.values():
+        if action.guards.fallback is not None:
+            arrows.append(f'  {ids[action.name]} -.->|"fallback"| {ids[action.guards.fallback]}')
     return "\n".join(lines + list(dict.fromkeys(arrows)))
 
 
 def _event_id(event_type: str, events: dict[str, str]) -> str:
     if event_type in _NAMES:
+        # An error event has no place of its own in every picture, as input and output have.
+        if event_type == ErrorEvent.EVENT_TYPE:
+            return events.setdefault("ErrorEvent", f"e{len(events)}")
         return "input" if event_type == InputEvent.EVENT_TYPE else "output"
     return events.setdefault(event_type, f"e{len(events)}")
 

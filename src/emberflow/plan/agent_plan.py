@@ -14,6 +14,7 @@ from typing import Any
 from emberflow.errors import InvalidAgent, describe_cause
 from emberflow.plan.agent_actions import Action, Trigger, actions_of
 from emberflow.plan.agent_config import Configuration
+from emberflow.plan.agent_guards import Budget, budgets_of, check_fallbacks
 from emberflow.plan.json_values import from_json_value, to_json_value
 from emberflow.plan.resource_providers import ResourceProvider, providers_from, providers_from_json
 from emberflow.plan.resources import ResourceType
@@ -33,6 +34,7 @@ class AgentPlan:
     actions: dict[str, Action]
     resource_providers: dict[ResourceType, dict[str, ResourceProvider]]
     config: Configuration = field(default_factory=Configuration)
+    budgets: tuple[Budget, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @staticmethod
@@ -44,8 +46,13 @@ class AgentPlan:
         found = {item.name: item for item in actions_of(agent, name)}
         providers = providers_from(name, agent, resources)
         plan = AgentPlan(
-            name=name, actions=found, resource_providers=providers, config=config or Configuration()
+            name=name,
+            actions=found,
+            resource_providers=providers,
+            config=config or Configuration(),
+            budgets=budgets_of(agent, name),
         )
+        check_fallbacks(name, found)
         warnings = tuple(check(plan))
         for warning in warnings:
             _log.warning("agent %r: %s", name, warning)
@@ -67,7 +74,7 @@ class AgentPlan:
     @property
     def is_async(self) -> bool:
         """Whether any action may wait."""
-        return any(item.is_async for item in self.actions.values())
+        return any(item.may_wait for item in self.actions.values())
 
     def to_json(self, indent: int | None = None) -> str:
         """The plan as text; functions that cannot be imported travel by value, secrets never do."""
@@ -82,6 +89,7 @@ class AgentPlan:
                 if named
             },
             "config": to_json_value(self.config.to_dict()),
+            **({"budgets": [budget.to_json() for budget in self.budgets]} if self.budgets else {}),
             "warnings": list(self.warnings),
         }
         return json.dumps(body, indent=indent)
@@ -102,6 +110,7 @@ class AgentPlan:
                 actions={item.name: item for item in actions},
                 resource_providers=providers_from_json(body["resource_providers"]),
                 config=Configuration(from_json_value(body["config"])),
+                budgets=tuple(Budget.from_json(item) for item in body.get("budgets", ())),
                 warnings=tuple(body["warnings"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:

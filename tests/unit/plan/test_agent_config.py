@@ -66,7 +66,7 @@ def test_values_that_do_not_fit(kind: Any, given: Any) -> None:
 
 
 def test_enums_name_what_is_allowed() -> None:
-    with pytest.raises(InvalidArgument, match=r"one of \['fail', 'skip'\]"):
+    with pytest.raises(InvalidArgument, match=r"one of \['fail', 'skip', 'dead-letter'\]"):
         Configuration().set(AgentExecutionOptions.ON_ERROR, "maybe")
 
 
