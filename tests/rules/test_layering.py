@@ -27,13 +27,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "streams": {"operators", "plan", "connectors", "event_time", "state"} | BASE,
     # As for streams: the context that actions are handed is the operator's own.
     "agents": {"streams", "operators", "plan", "connectors", "state", "observability"} | BASE,
-    "engines": BELOW_ENGINES,
+    # What a job remembers, apart from any engine.
+    "savepoints": {"operators", "plan", "state"} | BASE,
+    "engines": BELOW_ENGINES | {"savepoints"},
     "integrations": {"agents"} | BASE,
     "compat": PUBLIC - {"testing"},
     "service": {"engines", "plan", "observability"} | BASE,
     "testing": PUBLIC,
     "demo": PUBLIC | {"emberflow"},
-    "cli": {"service", "engines", "plan", "observability", "demo", "errors"},
+    "cli": {"service", "engines", "savepoints", "plan", "observability", "demo", "errors"},
     # The facade: emberflow/__init__.py.
     "emberflow": PUBLIC - {"testing", "engines", "integrations"},
 }

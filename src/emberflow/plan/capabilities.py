@@ -65,6 +65,11 @@ GAPS = (
 
 def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
     mode = resolve_mode(graph, config)
+    if config.savepoint is not None and mode is RuntimeExecutionMode.BATCH:
+        raise NotSupported(
+            "a job that runs in BATCH mode cannot start from a savepoint: it keeps no state",
+            way_out="use STREAMING mode",
+        )
     for gap in GAPS:
         if gap.engine not in (None, engine) or gap.mode not in (None, mode):
             continue
@@ -78,5 +83,5 @@ def resolve_mode(graph: JobGraph, config: JobConfig) -> RuntimeExecutionMode:
     """AUTOMATIC means batch where every source ends and nothing is to be gone on with later."""
     if config.mode is not RuntimeExecutionMode.AUTOMATIC:
         return config.mode
-    batch = graph.stream_graph.bounded and config.checkpoint_dir is None
+    batch = graph.stream_graph.bounded and config.checkpoint_dir is None and config.savepoint is None
     return RuntimeExecutionMode.BATCH if batch else RuntimeExecutionMode.STREAMING

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.restart_strategy import RestartStrategy
 
 
 class RuntimeExecutionMode(Enum):
@@ -40,6 +41,15 @@ class JobConfig:
     mode: RuntimeExecutionMode = RuntimeExecutionMode.AUTOMATIC
     checkpoint_dir: str | None = None
     checkpoint_interval_ms: int | None = None
+    checkpoint_timeout_ms: int | None = None
+    """A checkpoint that takes longer is given up; the next one is tried after the interval."""
+    checkpoint_pause_ms: int = 0
+    """The least time between the end of a checkpoint and the beginning of the next."""
+    retained_checkpoints: int = 2
+    savepoint: str | None = None
+    """Where a job begins that has no checkpoint of its own yet."""
+    allow_non_restored_state: bool = False
+    restart: RestartStrategy | None = None
     quiet: bool = False
     show_traceback: bool = False
     parameters: dict[str, str] = field(default_factory=dict[str, str])
@@ -73,6 +83,14 @@ class JobHandle(Protocol):
 
     def cancel(self) -> None:
         """Stop cleanly; returns when everything the job started is gone."""
+        ...
+
+    def savepoint(self, path: str) -> str:
+        """Writes a savepoint while the job goes on; returns its path when it is complete."""
+        ...
+
+    def stop_with_savepoint(self, path: str) -> str:
+        """Stops the job at a savepoint: nothing is processed behind it."""
         ...
 
 

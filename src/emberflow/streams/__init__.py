@@ -21,6 +21,7 @@ from emberflow.event_time.windows import SlidingEventTimeWindows, TimeWindow, Tu
 from emberflow.events.output_tag import OutputTag
 from emberflow.operators.contexts import RuntimeContext, TimeDomain, TimerService
 from emberflow.plan.job import JobStatus, RuntimeExecutionMode
+from emberflow.plan.restart_strategy import RestartStrategies
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -31,6 +32,7 @@ from emberflow.state.descriptors import (
 )
 from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
 from emberflow.streams.async_data_stream import AsyncDataStream, AsyncRetryStrategy
+from emberflow.streams.checkpoint_config import CheckpointConfig
 from emberflow.streams.connected_streams import ConnectedStreams
 from emberflow.streams.data_stream import DataStream, DataStreamSink
 from emberflow.streams.environment import StreamExecutionEnvironment
@@ -64,6 +66,7 @@ __all__ = [
     "AsyncFunction",
     "AsyncRetryStrategy",
     "BucketAssigner",
+    "CheckpointConfig",
     "Chunk",
     "CloseableIterator",
     "CoFlatMapFunction",
@@ -104,6 +107,7 @@ __all__ = [
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
+    "RestartStrategies",
     "RollingPolicy",
     "RuntimeContext",
     "RuntimeExecutionMode",

@@ -15,14 +15,16 @@ from emberflow.connectors.dataframe import DataFrameSink, DataFrameSource
 from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.source import Source
 from emberflow.errors import InvalidArgument
-from emberflow.event_time.clock import Interval, to_ms
+from emberflow.event_time.clock import Interval
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
 from emberflow.plan.explain import render
 from emberflow.plan.explain_mode import Explained
 from emberflow.plan.job import Engine, JobConfig, JobHandle, RuntimeExecutionMode
 from emberflow.plan.job_graph import JobGraph, compile_graph
+from emberflow.plan.restart_strategy import RestartStrategy
 from emberflow.plan.specs import SourceSpec
+from emberflow.streams.checkpoint_config import CheckpointConfig
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.engine_choice import choose_engine
 from emberflow.streams.program import Program
@@ -47,7 +49,10 @@ class StreamExecutionEnvironment:
         self._engine_options = {"spark": spark, "master": master or os.environ.get("EMBERFLOW_MASTER")}
         self._checkpoint_dir = os.fspath(checkpoint_dir) if checkpoint_dir else None
         self._checkpoint_dir = os.environ.get("EMBERFLOW_CHECKPOINT_DIR") or self._checkpoint_dir
-        self._checkpoint_interval_ms: int | None = None
+        self._checkpoints = CheckpointConfig()
+        self._savepoint: str | None = None
+        self._allow_non_restored_state = False
+        self._restart: RestartStrategy | None = None
         self._parallelism = parallelism
         self._max_parallelism: int | None = None
         self._mode = RuntimeExecutionMode.AUTOMATIC
@@ -108,10 +113,25 @@ class StreamExecutionEnvironment:
 
     def enable_checkpointing(self, interval: Interval) -> StreamExecutionEnvironment:
         """How often state, positions and outputs are committed together. On Spark every micro-batch is a checkpoint."""
-        interval_ms = to_ms(interval, "interval")
-        if interval_ms <= 0:
-            raise InvalidArgument(f"the checkpoint interval must be positive, got {interval_ms} ms")
-        self._checkpoint_interval_ms = interval_ms
+        self._checkpoints.set_checkpoint_interval(interval)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """Timeout, pause and number of checkpoints."""
+        return self._checkpoints
+
+    def set_savepoint(
+        self, path: str | os.PathLike[str], allow_non_restored_state: bool = False
+    ) -> StreamExecutionEnvironment:
+        """The program begins where the savepoint was taken, unless its checkpoint directory has a checkpoint already.
+        Steps are matched by uid; state of steps that are gone is an error, or left out if that is allowed."""
+        self._savepoint = os.fspath(path)
+        self._allow_non_restored_state = allow_non_restored_state
+        return self
+
+    def set_restart_strategy(self, strategy: RestartStrategy) -> StreamExecutionEnvironment:
+        """What happens when the job fails; see `RestartStrategies`."""
+        self._restart = strategy
         return self
 
     def set_option(self, name: str, value: Any) -> StreamExecutionEnvironment:
@@ -221,7 +241,14 @@ class StreamExecutionEnvironment:
             max_parallelism=self.get_max_parallelism(),
             mode=self._mode,
             checkpoint_dir=self._checkpoint_dir,
-            checkpoint_interval_ms=self._checkpoint_interval_ms,
+            checkpoint_interval_ms=self._checkpoints.interval_ms,
+            checkpoint_timeout_ms=self._checkpoints.timeout_ms,
+            checkpoint_pause_ms=self._checkpoints.pause_ms,
+            retained_checkpoints=self._checkpoints.retained,
+            savepoint=os.environ.get("EMBERFLOW_SAVEPOINT") or self._savepoint,
+            allow_non_restored_state=self._allow_non_restored_state
+            or bool(os.environ.get("EMBERFLOW_ALLOW_NON_RESTORED_STATE")),
+            restart=self._restart,
             quiet=bool(os.environ.get("EMBERFLOW_QUIET")),
             show_traceback=bool(os.environ.get("EMBERFLOW_TRACEBACK")),
             parameters=dict(self._parameters),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import time
 from collections.abc import Iterator
@@ -95,6 +96,14 @@ class JobClient:
     def cancel(self) -> None:
         """Stops the job cleanly and waits for it."""
         self._handle.cancel()
+
+    def savepoint(self, path: str | os.PathLike[str]) -> str:
+        """Writes a savepoint while the job goes on; returns its path when it is complete."""
+        return self._handle.savepoint(os.fspath(path))
+
+    def stop_with_savepoint(self, path: str | os.PathLike[str]) -> str:
+        """Stops the job at a savepoint, from which another one can start; returns its path."""
+        return self._handle.stop_with_savepoint(os.fspath(path))
 
     def get_job_execution_result(self) -> JobExecutionResult:
         """Waits for the end; raises what made the job fail."""

@@ -1,0 +1,174 @@
+"""The form of a savepoint on disk, version 1; who writes and reads it is in `writer.py` and `reader.py`.
+
+    savepoint.json            what it holds, with the length and checksum of every other file
+    state/{step}-{n}.state    frames: keyed entries and timers of one step and key group
+    prepared.bin              outputs that were promised but perhaps not made visible yet
+    calls/…                   the log of durable calls, as it was
+
+A frame is a header and `count` items. An item of entries is the key and the values of all its states, of timers the time
+and the key, each encoded by itself: one key can be read, changed or left alone without its neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+from zlib import crc32
+
+from emberflow.errors import CorruptData
+from emberflow.events.batch import MIN_WATERMARK
+
+FORMAT_VERSION = 1
+MANIFEST = "savepoint.json"
+STATE_FOLDER = "state"
+PREPARED = "prepared.bin"
+CALLS_FOLDER = "calls"
+FILE_MAGIC = b"EFSP\x01"
+
+_FRAME = struct.Struct("<BIIQI")
+"""kind, key group, number of items, length, checksum"""
+_LENGTH = struct.Struct("<I")
+_TIME = struct.Struct("<q")
+
+
+class FrameKind(IntEnum):
+    ENTRIES = 1
+    EVENT_TIMERS = 2
+    PROCESSING_TIMERS = 3
+    PARKED = 4
+    """Keys with work that has begun; the values are the name of the action that is to go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePositions:
+    """Where each channel of a source is; positions are JSON."""
+
+    positions: list[Any]
+    ended: list[bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSummary:
+    """What is known of a keyed step without reading its state."""
+
+    kind: str
+    watermark: int = MIN_WATERMARK
+    ended: bool = False
+    channels: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """input (named by the steps it connects) -> watermark of each of its channels"""
+    keys: int = 0
+    event_timers: int = 0
+    processing_timers: int = 0
+    parked: int = 0
+    bytes: int = 0
+    files: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointManifest:
+    format: int
+    job_name: str
+    job_id: str
+    engine: str
+    max_parallelism: int
+    epoch: int
+    """The last committed one; whoever starts from here goes on with the next."""
+    created_ms: int
+    sources: dict[str, SourcePositions]
+    steps: dict[str, StepSummary]
+    sinks: list[str]
+    files: dict[str, list[int]]
+    """name -> [length, checksum] of every file beside this one"""
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for size, _ in self.files.values())
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """uid -> kind of everything that has something to restore."""
+        return {
+            **dict.fromkeys(self.sources, "source"),
+            **{uid: step.kind for uid, step in self.steps.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One stretch of items, still encoded."""
+
+    kind: FrameKind
+    group: int
+    count: int
+    body: bytes
+
+
+def pack_frame(frame: Frame) -> bytes:
+    head = _FRAME.pack(frame.kind, frame.group, frame.count, len(frame.body), crc32(frame.body))
+    return head + frame.body
+
+
+def read_frames(data: memoryview, where: str) -> Iterator[Frame]:
+    """The frames of a state file, each checked."""
+    if bytes(data[: len(FILE_MAGIC)]) != FILE_MAGIC:
+        raise CorruptData(f"{where} is not a state file of a savepoint")
+    position = len(FILE_MAGIC)
+    while position < len(data):
+        if position + _FRAME.size > len(data):
+            raise damaged(where)
+        kind, group, count, length, checksum = _FRAME.unpack_from(data, position)
+        position += _FRAME.size
+        body = bytes(data[position : position + length])
+        if len(body) != length or crc32(body) != checksum:
+            raise damaged(where)
+        position += length
+        try:
+            yield Frame(FrameKind(kind), group, count, body)
+        except ValueError:
+            raise damaged(where) from None
+
+
+def pack_entry(key: bytes, values: bytes) -> bytes:
+    return b"".join((_LENGTH.pack(len(key)), key, _LENGTH.pack(len(values)), values))
+
+
+def unpack_entries(body: bytes) -> Iterator[tuple[bytes, bytes]]:
+    position = 0
+    while position < len(body):
+        key, position = _part(body, position)
+        values, position = _part(body, position)
+        yield key, values
+
+
+def pack_timer(time_ms: int, key: bytes) -> bytes:
+    return b"".join((_TIME.pack(time_ms), _LENGTH.pack(len(key)), key))
+
+
+def unpack_timers(body: bytes) -> Iterator[tuple[int, bytes]]:
+    position = 0
+    while position < len(body):
+        (time_ms,) = _TIME.unpack_from(body, position)
+        key, position = _part(body, position + _TIME.size)
+        yield time_ms, key
+
+
+def _part(body: bytes, position: int) -> tuple[bytes, int]:
+    (length,) = _LENGTH.unpack_from(body, position)
+    start = position + _LENGTH.size
+    return body[start : start + length], start + length
+
+
+def checksum_of(manifest: dict[str, Any]) -> int:
+    """Of a manifest without its checksum; whatever order and spaces a tool writes it with."""
+    return crc32(json.dumps(manifest, sort_keys=True).encode())
+
+
+def damaged(where: str) -> CorruptData:
+    return CorruptData(
+        f"{where} is damaged",
+        way_out="take the savepoint again, or use a copy of it that is whole",
+    )

@@ -1,0 +1,37 @@
+"""Values on pages of their own, in and out of savepoints: a savepoint holds them with their key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberflow.state.pages import Fields, Node, PageStore
+
+
+def inlined(values: dict[str, Any], pages: PageStore | None) -> dict[str, Any]:
+    """A key's values without references to pages. What was read is the caller's own copy."""
+    return {
+        name: _whole(value, pages) if value.__class__ is Fields else value for name, value in values.items()
+    }
+
+
+def _whole(fields: Fields, pages: PageStore | None) -> Fields:
+    if fields.unread:
+        fields.store = pages
+        fields.load_all()
+    # A copy knows no pages, so it is stored as a whole.
+    return Fields(dict(fields))
+
+
+def to_be_paged(values: dict[str, Any]) -> None:
+    """Everything in a restored key is new to its store: large values go to pages when the key is stored first."""
+    for value in values.values():
+        if value.__class__ is Fields:
+            _touch(value, value, "")
+
+
+def _touch(fields: Fields, node: dict[str, Any], prefix: str) -> None:
+    for name, value in node.items():
+        if value.__class__ is Node:
+            _touch(fields, value, f"{prefix}{name}.")
+        else:
+            fields.touch(prefix + name)

@@ -1,0 +1,43 @@
+"""Scopes into a savepoint: used by every engine that takes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from emberflow.operators.scope import SavedScope
+from emberflow.savepoints.form import FrameKind
+from emberflow.savepoints.pages import inlined
+from emberflow.savepoints.wiring import Wiring
+from emberflow.savepoints.writer import SavepointWriter, StepWriter
+from emberflow.state.pages import PageStore
+
+
+def step_of(writer: SavepointWriter, wiring: Wiring, uid: str) -> StepWriter:
+    return writer.step(uid, wiring.kinds[uid])
+
+
+def add_scope(step: StepWriter, wiring: Wiring, saved: SavedScope) -> None:
+    """Event time, timers and what is parked of one subtask or key group."""
+    step.clock(saved.watermark, wiring.named_channels(saved.channels), ended=saved.ended)
+    for kind, timers in (
+        (FrameKind.EVENT_TIMERS, saved.event_timers),
+        (FrameKind.PROCESSING_TIMERS, saved.processing_timers),
+    ):
+        for time_ms, keys in timers:
+            for key in keys:
+                step.timer(kind, time_ms, key)
+    for key, action in saved.parked:
+        step.parked(key, action)
+
+
+def add_entries(
+    step: StepWriter,
+    wiring: Wiring,
+    entries: Iterable[tuple[Any, dict[str, Any]]],
+    pages: PageStore | None,
+) -> None:
+    kind = wiring.kinds[step.uid]
+    for key, values in entries:
+        if values:
+            step.entry(wiring.key_out(kind, key), inlined(values, pages))

@@ -1,0 +1,149 @@
+"""Starting from a savepoint: which of its parts fit the program, and what a keyed step begins with.
+
+The same for every engine; how state gets into the engine's own store is the engine's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from emberflow.errors import CheckpointUnusable, ProgramChanged
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+from emberflow.operators.channels import ChannelId, SavedChannel
+from emberflow.operators.scope import SavedScope
+from emberflow.plan.job_graph import JobGraph, StageKind
+from emberflow.savepoints.form import FrameKind, SourcePositions
+from emberflow.savepoints.pages import to_be_paged
+from emberflow.savepoints.reader import SavepointReader
+from emberflow.savepoints.wiring import Wiring, wiring_of
+from emberflow.state.entry import Entry
+
+_log = logging.getLogger("emberflow.savepoints")
+
+
+class SavepointStart:
+    """A savepoint that a job begins with."""
+
+    def __init__(self, reader: SavepointReader, graph: JobGraph) -> None:
+        self.reader = reader
+        self.wiring: Wiring = wiring_of(graph, reader.manifest.epoch + 1)
+        self._graph = graph
+        kept = _fitting(reader, graph)
+        self.sources: dict[str, SourcePositions] = {
+            uid: item for uid, item in reader.manifest.sources.items() if uid in kept
+        }
+        self.steps = [uid for uid in reader.manifest.steps if uid in kept]
+
+    @property
+    def first_epoch(self) -> int:
+        return self.wiring.first_epoch
+
+    def clock(self, uid: str, channels: list[ChannelId]) -> SavedScope:
+        """Event time of a keyed step, for all its parts; without timers. A step that is new begins at the beginning,
+        but inputs that have ended are not told so again."""
+        summary = self.reader.manifest.steps[uid] if uid in self.steps else None
+        by_exchange: dict[int, list[int]] = {}
+        for exchange, channel in channels:
+            by_exchange.setdefault(exchange, []).append(channel)
+        saved: list[SavedChannel] = []
+        for exchange, numbers in by_exchange.items():
+            marks = self._stored_marks(uid, exchange) if summary is not None else None
+            for channel in numbers:
+                if marks is None:
+                    mark = MAX_WATERMARK if self._has_ended(exchange, channel) else MIN_WATERMARK
+                elif len(marks) == len(numbers):
+                    mark = marks[channel]
+                else:
+                    # The step before had another parallelism: all its channels are where the last of them was.
+                    mark = min(marks)
+                saved.append(((exchange, channel), mark, 0))
+        if summary is None:
+            return SavedScope(channels=saved)
+        return SavedScope(watermark=summary.watermark, channels=saved, ended=summary.ended)
+
+    def scope(self, uid: str, channels: list[ChannelId]) -> SavedScope:
+        """The clock with everything else but entries, for a job that holds timers in memory."""
+        saved = self.clock(uid, channels)
+        if uid in self.steps:
+            saved.event_timers = self._timers(uid, FrameKind.EVENT_TIMERS)
+            saved.processing_timers = self._timers(uid, FrameKind.PROCESSING_TIMERS)
+            saved.parked = list(self.reader.parked(uid))
+        return saved
+
+    def entries(self, uid: str) -> Iterator[tuple[Any, Entry]]:
+        kind = self.reader.manifest.steps[uid].kind
+        for key, values in self.reader.entries(uid):
+            to_be_paged(values)
+            entry = Entry(values)
+            entry.dirty = True
+            yield self.wiring.key_in(kind, key), entry
+
+    def _timers(self, uid: str, kind: FrameKind) -> list[tuple[int, list[Any]]]:
+        by_time: dict[int, list[Any]] = {}
+        for time_ms, key in self.reader.timers(uid, kind):
+            by_time.setdefault(time_ms, []).append(key)
+        return sorted(by_time.items())
+
+    def _stored_marks(self, uid: str, exchange: int) -> list[int] | None:
+        names = {number: name for name, number in self.wiring.exchanges.items()}
+        return self.reader.manifest.steps[uid].channels.get(names[exchange])
+
+    def _has_ended(self, exchange: int, channel: int) -> bool:
+        stage = self._graph.stages[self._graph.exchanges[exchange].source_stage]
+        uid = self._graph.stream_graph.node(stage.head).uid
+        if stage.kind is StageKind.SOURCE:
+            source = self.sources.get(uid)
+            return source is not None and channel < len(source.ended) and source.ended[channel]
+        return uid in self.steps and self.reader.manifest.steps[uid].ended
+
+
+def open_start(
+    path: str, graph: JobGraph, max_parallelism: int, *, allow_non_restored_state: bool
+) -> SavepointStart:
+    """Reads the savepoint and checks it against the program."""
+    reader = SavepointReader(path)
+    manifest = reader.manifest
+    kept = _fitting(reader, graph)
+    program = _kinds(graph)
+    gone = {uid: kind for uid, kind in manifest.kinds.items() if uid not in kept}
+    new = {uid: kind for uid, kind in program.items() if uid not in kept}
+    if gone and not allow_non_restored_state:
+        raise ProgramChanged(
+            f"the program does not match the savepoint {path}: "
+            + "; ".join(part for part in (_named("gone", gone), _named("new", new)) if part),
+            way_out="give the steps the uid() they had, or drop the state of steps that are gone with "
+            "allow_non_restored_state (--allow-non-restored-state)",
+            committed="the savepoint was not touched",
+        )
+    if manifest.max_parallelism != max_parallelism:
+        raise ProgramChanged(
+            f"the maximum parallelism was {manifest.max_parallelism} when the savepoint {path} was made, "
+            f"now it is {max_parallelism}",
+            way_out=f"call env.set_max_parallelism({manifest.max_parallelism}): it is fixed for the life of the state",
+            committed="the savepoint was not touched",
+        )
+    if kept == {} and manifest.kinds:
+        raise CheckpointUnusable(
+            f"the savepoint {path} and the program have no step in common",
+            way_out="start from the savepoint of this job, or without one",
+        )
+    for what, steps in (("left out", gone), ("new", new)):
+        if steps:
+            _log.warning("start from the savepoint %s: %s", path, _named(what, steps))
+    return SavepointStart(reader, graph)
+
+
+def _fitting(reader: SavepointReader, graph: JobGraph) -> dict[str, str]:
+    stored = reader.manifest.kinds
+    return {uid: kind for uid, kind in _kinds(graph).items() if stored.get(uid) == kind}
+
+
+def _kinds(graph: JobGraph) -> dict[str, str]:
+    nodes = graph.stream_graph
+    return {nodes.node(stage.head).uid: nodes.node(stage.head).spec.kind for stage in graph.stages}
+
+
+def _named(what: str, steps: dict[str, str]) -> str:
+    return "" if not steps else f"{what}: " + ", ".join(f"{kind} {uid!r}" for uid, kind in steps.items())

@@ -1,0 +1,100 @@
+"""How a job's numbers (stages, exchanges) are called in savepoints: by the uids of the steps they connect.
+
+Numbers change when steps come and go; uids stay. A checkpoint directory keeps its job's wiring, so that a savepoint can
+be made of it without the program.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.operators.channels import ChannelId, SavedChannel
+from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
+
+FILE = "wiring.json"
+GENERATOR = "watermark_generator"
+"""The kind of step whose keys are channels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    job_name: str
+    stages: dict[str, int]
+    """uid of the head -> stage, in order of the stages"""
+    kinds: dict[str, str]
+    """uid -> kind of keyed heads"""
+    sources: list[str]
+    sinks: list[str]
+    exchanges: dict[str, int]
+    first_epoch: int = 0
+    """The epoch of Spark's batch 0; not 0 in a job that began from a savepoint."""
+
+    def named_channels(self, channels: list[SavedChannel]) -> dict[str, list[int]]:
+        """Watermarks of a scope's channels, by the name of their input."""
+        names = {number: name for name, number in self.exchanges.items()}
+        found: dict[str, dict[int, int]] = {}
+        for (exchange, channel), watermark, _ in channels:
+            if exchange in names:
+                found.setdefault(names[exchange], {})[channel] = watermark
+        return {name: [marks[number] for number in sorted(marks)] for name, marks in found.items()}
+
+    def key_out(self, kind: str, key: Any) -> Any:
+        """A key as a savepoint has it."""
+        if kind != GENERATOR:
+            return key
+        names = {number: name for name, number in self.exchanges.items()}
+        return names.get(key[0], ""), key[1]
+
+    def key_in(self, kind: str, key: Any) -> ChannelId | Any:
+        """A savepoint's key as this job has it; a channel of an input that is gone has number -1."""
+        return key if kind != GENERATOR else (self.exchanges.get(key[0], -1), key[1])
+
+
+def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
+    nodes = graph.stream_graph
+    heads = {stage.id: nodes.node(stage.head) for stage in graph.stages}
+    return Wiring(
+        job_name=graph.name,
+        stages={node.uid: number for number, node in heads.items()},
+        kinds={
+            heads[stage.id].uid: heads[stage.id].spec.kind
+            for stage in graph.stages
+            if stage.kind is StageKind.KEYED
+        },
+        sources=[heads[stage.id].uid for stage in graph.stages if stage.kind is StageKind.SOURCE],
+        sinks=[node.uid for node in graph.sinks],
+        exchanges={exchange_name(graph, item): item.id for item in graph.exchanges},
+        first_epoch=first_epoch,
+    )
+
+
+def exchange_name(graph: JobGraph, exchange: Exchange) -> str:
+    """`source > step[:side output] > target[input]`, the same as long as these steps keep their uids."""
+    nodes = graph.stream_graph
+    feeder = nodes.node(graph.stages[exchange.source_stage].head).uid
+    through = nodes.node(exchange.edge.source).uid
+    side = f":{exchange.edge.side_tag}" if exchange.edge.side_tag else ""
+    target = nodes.node(graph.stages[exchange.target_stage].head).uid
+    return f"{feeder} > {through}{side} > {target}[{exchange.input_index}]"
+
+
+def wiring_json(wiring: Wiring) -> bytes:
+    return json.dumps(asdict(wiring), indent=1).encode()
+
+
+def read_wiring(directory: Path) -> Wiring:
+    path = directory / FILE
+    try:
+        return Wiring(**json.loads(path.read_text()))
+    except OSError as error:
+        raise CheckpointUnusable(
+            f"no savepoint can be made of {directory}",
+            cause=describe_cause(error),
+            way_out="name a checkpoint directory of a job that has run with this version of emberflow",
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise CorruptData(f"{path} cannot be read", cause=describe_cause(error)) from error

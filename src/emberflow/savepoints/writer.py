@@ -1,0 +1,290 @@
+"""Writes a savepoint: engines and `Savepoint.write` hand over what there is, in any order; memory stays bounded.
+
+Everything goes to a temporary directory beside the target, which is renamed at the end: a savepoint is there whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+from zlib import crc32
+
+from emberflow.errors import CheckpointUnusable, NotSerializable, describe_cause, shorten
+from emberflow.events.batch import MIN_WATERMARK
+from emberflow.events.codecs import encode
+from emberflow.events.key_groups import KeyGroups
+from emberflow.savepoints import form
+from emberflow.savepoints.form import FrameKind, SourcePositions, StepSummary
+
+_FRAME_BYTES = 1 << 20
+_BUFFERED_BYTES = 64 << 20
+_FILE_BYTES = 16 << 20
+
+
+class StepWriter:
+    """The keyed state of one step."""
+
+    def __init__(self, home: SavepointWriter, number: int, uid: str, kind: str) -> None:
+        self._home = home
+        self._number = number
+        self.uid = uid
+        self._kind = kind
+        self._pending: dict[tuple[FrameKind, int], list[bytes]] = {}
+        self._sizes: dict[tuple[FrameKind, int], int] = {}
+        self._file: _CheckedFile | None = None
+        self._written = 0
+        self._names: list[str] = []
+        self._counts = dict.fromkeys(FrameKind, 0)
+        self._watermarks: list[int] = []
+        self._ended: list[bool] = []
+        self._channels: dict[str, list[int]] = {}
+
+    def entry(self, key: Any, values: dict[str, Any]) -> None:
+        try:
+            packed = form.pack_entry(encode(key), encode(values))
+        except NotSerializable as error:
+            raise NotSerializable(
+                f"step {self.uid!r}: the state of key {shorten(key)} cannot be stored",
+                cause=error.cause,
+                way_out=error.way_out,
+            ) from error
+        self._add(FrameKind.ENTRIES, self._home.groups[key], packed)
+
+    def raw_entry(self, group: int, key: bytes, values: bytes) -> None:
+        """An entry as it was read from another savepoint."""
+        self._add(FrameKind.ENTRIES, group, form.pack_entry(key, values))
+
+    def timer(self, kind: FrameKind, time_ms: int, key: Any) -> None:
+        self._add(kind, self._home.groups[key], form.pack_timer(time_ms, encode(key)))
+
+    def parked(self, key: Any, action: str) -> None:
+        self._add(FrameKind.PARKED, self._home.groups[key], form.pack_entry(encode(key), encode(action)))
+
+    def frame(self, frame: form.Frame) -> None:
+        """A frame as it was read from another savepoint."""
+        self._write(frame)
+
+    def clock(self, watermark: int, channels: dict[str, list[int]], *, ended: bool) -> None:
+        """Event time of one part of the step; a subtask or a key group. The step's is the lowest of them."""
+        self._watermarks.append(watermark)
+        self._ended.append(ended)
+        for name, marks in channels.items():
+            known = self._channels.get(name)
+            if known is None or len(known) != len(marks):
+                self._channels[name] = list(marks)
+            else:
+                self._channels[name] = [min(pair) for pair in zip(known, marks, strict=True)]
+
+    def _add(self, kind: FrameKind, group: int, packed: bytes) -> None:
+        part = (kind, group)
+        self._pending.setdefault(part, []).append(packed)
+        size = self._sizes[part] = self._sizes.get(part, 0) + len(packed)
+        self._home.buffered += len(packed)
+        if size >= _FRAME_BYTES:
+            self._flush(part)
+        elif self._home.buffered >= _BUFFERED_BYTES:
+            self._home.flush()
+
+    def flush(self) -> None:
+        for part in sorted(self._pending):
+            self._flush(part)
+
+    def _flush(self, part: tuple[FrameKind, int]) -> None:
+        items = self._pending.pop(part)
+        self._home.buffered -= self._sizes.pop(part)
+        self._write(form.Frame(*part, len(items), b"".join(items)))
+
+    def _write(self, frame: form.Frame) -> None:
+        self._counts[frame.kind] += frame.count
+        if self._file is None:
+            name = f"{form.STATE_FOLDER}/{self._number:03d}-{len(self._names):05d}.state"
+            self._names.append(name)
+            self._file = self._home.open(name)
+            self._file.write(form.FILE_MAGIC)
+        packed = form.pack_frame(frame)
+        self._file.write(packed)
+        self._written += len(packed)
+        if self._file.size >= _FILE_BYTES:
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._home.close(self._file)
+            self._file = None
+
+    def summary(self) -> StepSummary:
+        self.flush()
+        self._close_file()
+        return StepSummary(
+            kind=self._kind,
+            watermark=min(self._watermarks, default=MIN_WATERMARK),
+            ended=bool(self._ended) and all(self._ended),
+            channels=self._channels,
+            keys=self._counts[FrameKind.ENTRIES],
+            event_timers=self._counts[FrameKind.EVENT_TIMERS],
+            processing_timers=self._counts[FrameKind.PROCESSING_TIMERS],
+            parked=self._counts[FrameKind.PARKED],
+            bytes=self._written,
+            files=self._names,
+        )
+
+
+class SavepointWriter:
+    """Use as a context manager: leaving it without an error makes the savepoint visible."""
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        job_name: str,
+        job_id: str,
+        engine: str,
+        max_parallelism: int,
+        epoch: int,
+        created_ms: int | None = None,
+    ) -> None:
+        self._target = Path(target)
+        self._header = {
+            "format": form.FORMAT_VERSION,
+            "job_name": job_name,
+            "job_id": job_id,
+            "engine": engine,
+            "max_parallelism": max_parallelism,
+            "epoch": epoch,
+            "created_ms": int(time.time() * 1000) if created_ms is None else created_ms,
+        }
+        self.groups = KeyGroups(max_parallelism)
+        self.buffered = 0
+        self._sources: dict[str, SourcePositions] = {}
+        self._steps: dict[str, StepWriter] = {}
+        self._sinks: list[str] = []
+        self._files: dict[str, list[int]] = {}
+        self._folder = self._target.with_name(
+            f".{self._target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
+        )
+
+    def __enter__(self) -> Self:
+        check_free(self._target)
+        self._guard(lambda: (self._folder / form.STATE_FOLDER).mkdir(parents=True))
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            if kind is None:
+                self._guard(self._finish)
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def source(self, uid: str, positions: list[Any], ended: list[bool]) -> None:
+        self._sources[uid] = SourcePositions(positions=positions, ended=ended)
+
+    def step(self, uid: str, kind: str) -> StepWriter:
+        found = self._steps.get(uid)
+        if found is None:
+            found = self._steps[uid] = StepWriter(self, len(self._steps), uid, kind)
+        return found
+
+    def sinks(self, uids: list[str]) -> None:
+        self._sinks = list(uids)
+
+    def prepared(self, job_id: str, epoch: int, parts: dict[str, list[Any]]) -> None:
+        """Outputs of an epoch that may not be visible yet; whoever starts from here commits them once more."""
+        kept = {uid: items for uid, items in parts.items() if items}
+        if kept:
+            self.whole_file(form.PREPARED, encode((job_id, epoch, kept)))
+
+    def calls(self, folder: Path) -> None:
+        """The log of durable calls."""
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+            if path.is_file() and path.stat().st_size:
+                name = f"{form.CALLS_FOLDER}/{path.relative_to(folder).as_posix()}"
+                self.whole_file(name, path.read_bytes())
+
+    def flush(self) -> None:
+        for step in self._steps.values():
+            step.flush()
+
+    # files
+
+    def whole_file(self, name: str, data: bytes) -> None:
+        (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+        file = self.open(name)
+        file.write(data)
+        self.close(file)
+
+    def open(self, name: str) -> _CheckedFile:
+        return _CheckedFile(self._folder, name)
+
+    def close(self, file: _CheckedFile) -> None:
+        self._files[file.name] = file.end()
+
+    def _finish(self) -> None:
+        body = {
+            **self._header,
+            "sources": {uid: asdict(item) for uid, item in self._sources.items()},
+            "steps": {uid: asdict(step.summary()) for uid, step in self._steps.items()},
+            "sinks": self._sinks,
+            "files": self._files,
+        }
+        file = self.open(form.MANIFEST)
+        file.write(json.dumps({**body, "checksum": form.checksum_of(body)}, indent=1).encode())
+        file.end()
+        check_free(self._target)
+        os.rename(self._folder, self._target)
+        _sync(self._target.parent)
+
+    def _guard(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except OSError as error:
+            raise CheckpointUnusable(
+                f"the savepoint {self._target} cannot be written",
+                cause=describe_cause(error),
+                way_out="free space or choose another path",
+                committed="nothing of it was kept; the job's own checkpoints are as they were",
+            ) from error
+
+
+class _CheckedFile:
+    """A file that knows its checksum and is on the disk when it ends."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.size = 0
+        self._file = open(folder / name, "wb")  # noqa: SIM115 - closed by end()
+        self._checksum = 0
+
+    def write(self, data: bytes) -> None:
+        self._checksum = crc32(data, self._checksum)
+        self.size += len(data)
+        self._file.write(data)
+
+    def end(self) -> list[int]:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return [self.size, self._checksum]
+
+
+def check_free(target: Path) -> None:
+    """A savepoint never replaces anything."""
+    if target.exists():
+        raise CheckpointUnusable(
+            f"{target} exists already", way_out="choose another path for the savepoint, or remove it first"
+        )
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,51 @@
+"""`env.get_checkpoint_config()`: when checkpoints are taken and how long they are kept."""
+
+from __future__ import annotations
+
+from emberflow.errors import InvalidArgument
+from emberflow.event_time.clock import Interval, to_ms
+
+
+class CheckpointConfig:
+    """Settings of one environment. On Spark every micro-batch is a checkpoint: there `trigger_ms` sets the pace, and
+    only the history's length counts."""
+
+    def __init__(self) -> None:
+        self.interval_ms: int | None = None
+        self.timeout_ms: int | None = None
+        self.pause_ms = 0
+        self.retained = 2
+
+    def set_checkpoint_interval(self, interval: Interval) -> CheckpointConfig:
+        """How often state, positions and outputs are committed together."""
+        self.interval_ms = _positive(interval, "checkpoint interval")
+        return self
+
+    def set_checkpoint_timeout(self, timeout: Interval) -> CheckpointConfig:
+        """A checkpoint for which the job does not come to rest in this time is given up; the next one is tried after
+        the interval."""
+        self.timeout_ms = _positive(timeout, "checkpoint timeout")
+        return self
+
+    def set_min_pause_between_checkpoints(self, pause: Interval) -> CheckpointConfig:
+        """The least time between the end of a checkpoint and the beginning of the next."""
+        self.pause_ms = to_ms(pause, "pause")
+        if self.pause_ms < 0:
+            raise InvalidArgument(
+                f"the pause between checkpoints must not be negative, got {self.pause_ms} ms"
+            )
+        return self
+
+    def set_retained_checkpoints(self, count: int) -> CheckpointConfig:
+        """How many checkpoints stay on the disk (`memory` backend of `local`; SQLite and Spark keep their own)."""
+        if count < 1:
+            raise InvalidArgument(f"at least one checkpoint must be kept, got {count}")
+        self.retained = count
+        return self
+
+
+def _positive(value: Interval, what: str) -> int:
+    milliseconds = to_ms(value, what.rpartition(" ")[2])
+    if milliseconds <= 0:
+        raise InvalidArgument(f"the {what} must be positive, got {milliseconds} ms")
+    return milliseconds
