@@ -1,0 +1,55 @@
+"""From the address of a call store, as the job's options have it, to the store."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from emberflow.engines.call_stores.contract import CallStore
+from emberflow.engines.call_stores.redaction import shown
+from emberflow.errors import InvalidArgument, PackageMissing, describe_cause
+
+_POSTGRES = ("postgresql", "postgres")
+_OBJECTS = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+KNOWN = "a path, file://, postgresql://, s3://, gs://, abfs:// and hdfs://"
+
+
+def open_store(address: str, job_id: str) -> CallStore:
+    """The store of one job. Raises InvalidArgument for an address of no known kind, PackageMissing when the package that
+    it needs is not installed; whether the store can be reached shows on first use."""
+    scheme, found, rest = address.partition("://")
+    if not address or (found and not rest):
+        raise InvalidArgument(f"call_store={shown(address)!r} names no place", way_out=f"give one of {KNOWN}")
+    folder = _folder(job_id)
+    match scheme.lower() if found else "file":
+        case "file":
+            directory = Path(unquote(urlsplit(address).path)) if found else Path(address).expanduser()
+            return _class("files", "FileCallStore", "")(directory / folder)
+        case kind if kind in _POSTGRES:
+            return _class("postgres", "PostgresCallStore", "postgres")(address, job_id)
+        case kind if kind in _OBJECTS:
+            place, question, settings = address.partition("?")
+            uri = f"{place.rstrip('/')}/{folder}{question}{settings}"
+            return _class("objects", "ObjectCallStore", "files")(uri)
+        case unknown:
+            raise InvalidArgument(
+                f"there is no call store for {unknown}://", way_out=f"call_store takes {KNOWN}"
+            )
+
+
+def _folder(job_id: str) -> str:
+    return "job-" + quote(job_id, safe="")
+
+
+def _class(module: str, name: str, extra: str) -> Any:
+    # Looked up by name: a store drags its client library along, which only its users have.
+    try:
+        return getattr(importlib.import_module(f"emberflow.engines.call_stores.{module}"), name)
+    except ImportError as error:
+        raise PackageMissing(
+            f"a call store of this kind needs the extra '{extra}'",
+            cause=describe_cause(error),
+            way_out=f"pip install 'emberflow[{extra}]' on every machine that runs the job",
+        ) from error

@@ -1,0 +1,48 @@
+"""Addresses of stores may carry passwords and keys: how they are shown, and how they are kept out of errors."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+_USER_INFO = re.compile(r"^[a-z][a-z0-9+.-]*://(?P<user_info>.*)@", re.IGNORECASE | re.DOTALL)
+_SECRET_SETTINGS = re.compile(
+    r"(?:password|passwd|secret[a-z_]*|[a-z_]*token|access_key|account_key)\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)",
+    re.IGNORECASE,
+)
+_SEPARATORS = re.compile(r"[@/:?#&=\s]")
+_HIDDEN = "***"
+# Shorter pieces of a password say nothing, and hiding them would garble the whole text.
+_SHORTEST_PIECE = 3
+
+
+def secrets_of(address: str) -> list[str]:
+    """Everything in an address that might be a password or a piece of one, longest first.
+
+    A password that was not quoted for a URI (`p@ss/word`) is taken apart at the wrong places by whoever parses it, and
+    shows up in errors as a host or a port: so its pieces count as well.
+    """
+    found: set[str] = set()
+    user_info = _USER_INFO.match(address)
+    if user_info and ":" in user_info["user_info"]:
+        found.add(user_info["user_info"].partition(":")[2])
+    found.update(setting.strip("'") for setting in _SECRET_SETTINGS.findall(address))
+    for secret in list(found):
+        found.add(unquote(secret))
+        found.update(piece for piece in _SEPARATORS.split(secret) if len(piece) >= _SHORTEST_PIECE)
+    return sorted(filter(None, found), key=len, reverse=True)
+
+
+def redacted(text: str, address: str) -> str:
+    """The text of an error without the secrets of the address it is about."""
+    for secret in secrets_of(address):
+        text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def shown(address: str) -> str:
+    """The address as a user knows it: without user, password and settings."""
+    scheme, found, rest = address.partition("://")
+    if not found:
+        return redacted(address, address)
+    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
