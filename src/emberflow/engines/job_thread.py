@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
 from emberflow.engines.progress import ProgressLine
 from emberflow.errors import EmberflowError
 from emberflow.plan.job import JobConfig, JobMetrics, JobStatus
+
+_log = logging.getLogger("emberflow")
 
 
 class JobThread:
@@ -48,6 +51,11 @@ class JobThread:
     def explain_failure(self, error: BaseException) -> EmberflowError:
         """The error a user sees."""
         raise NotImplementedError(type(self).__name__)
+
+    def restarting(self, error: BaseException, delay_ms: int) -> None:
+        """The job has failed and runs again from its latest checkpoint."""
+        self.metrics.restarts += 1
+        _log.warning("the job runs again in %d ms after: %s", delay_ms, self.explain_failure(error))
 
     def clean_up(self) -> None:
         """Removes what the job leaves behind on this machine."""

@@ -66,6 +66,7 @@ class JobMetrics:
     batches: int = 0
     watermark: int | None = None
     duration_ms: int = 0
+    restarts: int = 0
     batch_ms: list[int] = field(default_factory=list[int])
 
 

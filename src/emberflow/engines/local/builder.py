@@ -25,6 +25,7 @@ from emberflow.plan.job import JobConfig, JobMetrics, RuntimeExecutionMode
 from emberflow.plan.job_graph import Exchange, JobGraph, Stage, StageKind, idle_timeouts, source_of
 from emberflow.plan.specs import WatermarkGeneratorSpec
 from emberflow.plan.stream_graph import StreamNode
+from emberflow.savepoints.restore import SavepointStart
 
 
 class JobTasks:
@@ -167,6 +168,7 @@ class TaskBuilder:
         metrics: JobMetrics,
         store: CheckpointStore,
         restored: Checkpoint | None,
+        start: SavepointStart | None = None,
     ) -> None:
         self._graph = graph
         self._config = config
@@ -177,6 +179,7 @@ class TaskBuilder:
         self._metrics = metrics
         self._store = store
         self._restored = restored
+        self._start = start
         self._groups = KeyGroups(config.max_parallelism)
         self._idle = idle_timeouts(graph)
         self._inboxes: dict[int, list[Any]] = {}
@@ -305,6 +308,8 @@ class TaskBuilder:
         self, node: StreamNode, count: int, channels: list[ChannelId], idle: dict[int, int]
     ) -> list[Scope]:
         stored = self._restored.scopes.get(node.uid) if self._restored else None
+        if self._start is not None:
+            stored = [self._start.scope(node.uid, channels)]
         entries = self._store.entries(node.uid)
         made: list[Scope] = []
         for subtask in range(count):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,17 +62,36 @@ class CheckpointStore(Protocol):
         """Where large values are stored apart from their keys; None if they are not."""
         ...
 
-    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None: ...
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
+        """Returns how many bytes were written."""
+        ...
+
+    def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
+        """State from elsewhere that a job without a checkpoint begins with, by uid; as if `load` had found it."""
+        ...
+
+    def stored_entries(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]] | None:
+        """All keys of a step as they were last saved; None if they have to be taken from memory."""
+        ...
 
 
 class NoCheckpoints:
     """State lives as long as the job."""
 
+    def __init__(self) -> None:
+        self._adopted: dict[str, dict[Any, Entry]] = {}
+
     def load(self) -> Checkpoint | None:
         return None
 
     def entries(self, uid: str) -> dict[Any, Entry]:
-        return {}
+        return self._adopted.pop(uid, {})
+
+    def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
+        self._adopted = {uid: dict(entries) for uid, entries in steps.items()}
+
+    def stored_entries(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]] | None:
+        return None
 
     def loader(self, uid: str) -> EntryLoader | None:
         return None
@@ -79,16 +99,18 @@ class NoCheckpoints:
     def pages(self) -> PageStore | None:
         return None
 
-    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
         for scope in (scope for tasks in scopes.values() for scope in tasks):
             scope.removed.clear()
+        return 0
 
 
 class FileCheckpoints:
     """One file per checkpoint: header with length and checksum, then the encoded state."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, retained: int = _KEPT) -> None:
         self._directory = directory / FILES_FOLDER
+        self._retained = retained
         self._entries: dict[str, dict[Any, dict[str, Any]]] = {}
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -104,13 +126,19 @@ class FileCheckpoints:
     def entries(self, uid: str) -> dict[Any, Entry]:
         return {key: Entry(values) for key, values in self._entries.pop(uid, {}).items()}
 
+    def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
+        self._entries = {uid: dict(entries) for uid, entries in steps.items()}
+
+    def stored_entries(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]] | None:
+        return iter(self._entries[uid].items()) if uid in self._entries else None
+
     def loader(self, uid: str) -> EntryLoader | None:
         return None
 
     def pages(self) -> PageStore | None:
         return None
 
-    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
         entries: dict[str, dict[Any, dict[str, Any]]] = {}
         for uid, tasks in scopes.items():
             merged = entries[uid] = {}
@@ -127,10 +155,11 @@ class FileCheckpoints:
         data = _HEADER.pack(_MAGIC, _VERSION, zlib.crc32(body), len(body)) + body
         try:
             write_atomically(self._directory / f"chk-{checkpoint.epoch:08d}.ckpt", data)
-            for old in sorted(self._directory.glob("chk-*.ckpt"))[:-_KEPT]:
+            for old in sorted(self._directory.glob("chk-*.ckpt"))[: -self._retained]:
                 old.unlink()
         except OSError as error:
             raise unusable(self._directory, error) from error
+        return len(data)
 
 
 def _blame(entries: dict[str, dict[Any, dict[str, Any]]], error: NotSerializable) -> NotSerializable:

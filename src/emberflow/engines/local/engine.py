@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import queue
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,12 @@ from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, F
 from emberflow.engines.local.job import LocalJob
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.manifest import open_directory
+from emberflow.engines.savepoint_start import keep_wiring, start_of
 from emberflow.errors import InvalidArgument, ProgramChanged
 from emberflow.plan.capabilities import check_capabilities
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.restart_strategy import NoRestart
 from emberflow.plan.specs import SinkSpec
 
 STATE_BACKENDS = ("memory", "sqlite")
@@ -28,8 +32,16 @@ class LocalEngine:
 
     def submit(self, graph: JobGraph, config: JobConfig) -> LocalJob:
         check_capabilities(graph, config, self.name)
+        # Before the directory is opened: a savepoint that does not fit leaves no trace in it.
+        start = start_of(graph, config, has_checkpoint=has_checkpoint(config.checkpoint_dir))
+        own = None
+        if restarts(config) and config.checkpoint_dir is None:
+            # Somewhere to go back to, for the life of the job.
+            own = tempfile.mkdtemp(prefix="emberflow-job-")
+            config = replace(config, checkpoint_dir=own)
         manifest = open_directory(graph, config, self.name)
-        return LocalJob(graph, config, manifest, _store(config))
+        wiring = keep_wiring(graph, config.checkpoint_dir, start)
+        return LocalJob(graph, config, manifest, _store(config), wiring, start, own)
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> LocalFrame:
         """Runs the job to its end and returns the table."""
@@ -59,7 +71,11 @@ def _store(config: JobConfig) -> CheckpointStore:
             way_out=f'call env.set_option("state_backend", "{stored}"), or start with an empty checkpoint directory',
             committed="the checkpoint was not touched",
         )
-    return SqliteCheckpoints(directory) if backend == "sqlite" else FileCheckpoints(directory)
+    return (
+        SqliteCheckpoints(directory)
+        if backend == "sqlite"
+        else FileCheckpoints(directory, config.retained_checkpoints)
+    )
 
 
 def stored_backend(directory: Path) -> str | None:
@@ -67,6 +83,23 @@ def stored_backend(directory: Path) -> str | None:
     if (directory / SQLITE_FILE).exists():
         return "sqlite"
     return "memory" if any((directory / FILES_FOLDER).glob("chk-*.ckpt")) else None
+
+
+def has_checkpoint(directory: str | None) -> bool:
+    """Whether a job would go on from there."""
+    if directory is None:
+        return False
+    if (Path(directory) / SQLITE_FILE).exists():
+        store = SqliteCheckpoints(Path(directory))
+        try:
+            return store.load() is not None
+        finally:
+            store.close()
+    return stored_backend(Path(directory)) is not None
+
+
+def restarts(config: JobConfig) -> bool:
+    return config.restart is not None and not isinstance(config.restart, NoRestart)
 
 
 def make_engine(**options: Any) -> LocalEngine:

@@ -8,30 +8,57 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 from emberflow.engines.call_log import CALLS_FOLDER, FileCallLog
 from emberflow.engines.calls import LoopCalls
+from emberflow.engines.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
 from emberflow.engines.job_thread import JobThread
 from emberflow.engines.local.builder import JobTasks, TaskBuilder
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
+from emberflow.engines.local.pace import CheckpointPace
+from emberflow.engines.local.savepoints import (
+    SavepointRequest,
+    SavepointRequests,
+    begin_from,
+    calls_folder,
+    live_entries,
+    write_savepoint,
+)
 from emberflow.engines.manifest import Manifest
-from emberflow.errors import EmberflowError, EngineFailed, describe_cause
+from emberflow.engines.restart import Restarts
+from emberflow.engines.savepoint_start import commit_prepared, place_calls
+from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
 from emberflow.event_time.clock import Clock, SystemClock
 from emberflow.plan.job import JobConfig, JobStatus
 from emberflow.plan.job_graph import JobGraph
-
-_DEFAULT_INTERVAL_MS = 1_000
+from emberflow.savepoints.reader import SavepointReader
+from emberflow.savepoints.restore import SavepointStart
+from emberflow.savepoints.wiring import Wiring
 
 
 class LocalJob(JobThread):
     def __init__(
-        self, graph: JobGraph, config: JobConfig, manifest: Manifest, store: CheckpointStore
+        self,
+        graph: JobGraph,
+        config: JobConfig,
+        manifest: Manifest,
+        store: CheckpointStore,
+        wiring: Wiring,
+        start: SavepointStart | None = None,
+        own_directory: str | None = None,
     ) -> None:
         super().__init__(graph.name, manifest.job_id, config)
         self._graph = graph
         self._store = store
+        self._wiring = wiring
+        self._start = start
+        self._own_directory = own_directory
+        self._requests = SavepointRequests()
+        self._history = CheckpointHistory(config.checkpoint_dir)
         self._clock: Clock = config.options.get("clock") or SystemClock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -48,8 +75,29 @@ class LocalJob(JobThread):
                 loop.call_soon_threadsafe(stop.set)
         self.thread.join()
 
+    def savepoint(self, path: str) -> str:
+        return self._requests.ask(path, stops=False)
+
+    def stop_with_savepoint(self, path: str) -> str:
+        made = self._requests.ask(path, stops=True)
+        self.thread.join()
+        return made
+
     def work(self) -> JobStatus:
-        return JobStatus.CANCELED if asyncio.run(self._main()) else JobStatus.FINISHED
+        restarts = Restarts(self.config.restart)
+        try:
+            while True:
+                try:
+                    return JobStatus.CANCELED if asyncio.run(self._main()) else JobStatus.FINISHED
+                except Exception as error:
+                    delay_ms = None if self.canceled.is_set() else restarts.delay_ms(error)
+                    if delay_ms is None:
+                        raise
+                    self.restarting(error, delay_ms)
+                    if self.canceled.wait(delay_ms / 1000):
+                        return JobStatus.CANCELED
+        finally:
+            self._requests.close()
 
     def explain_failure(self, error: BaseException) -> EmberflowError:
         if isinstance(error, EmberflowError):
@@ -62,6 +110,10 @@ class LocalJob(JobThread):
         failed.__cause__ = error
         return failed
 
+    def clean_up(self) -> None:
+        if self._own_directory is not None:
+            shutil.rmtree(self._own_directory, ignore_errors=True)
+
     async def _main(self) -> bool:
         """True if the job was canceled before its end."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -70,8 +122,12 @@ class LocalJob(JobThread):
         failure: asyncio.Future[None] = self._loop.create_future()
         calls = LoopCalls(lambda error: None if failure.done() else failure.set_exception(error))
         restored = self._store.load()
-        if restored is not None:
-            self._epoch = restored.epoch + 1
+        start = self._start if restored is None else None
+        if start is not None:
+            restored = begin_from(start, self._store)
+            if self.config.checkpoint_dir is not None:
+                place_calls(start, self.config.checkpoint_dir)
+        self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
             self._log = FileCallLog(Path(self.config.checkpoint_dir) / CALLS_FOLDER)
             self._log.resume(self._epoch)
@@ -85,7 +141,10 @@ class LocalJob(JobThread):
             self.metrics,
             self._store,
             restored,
+            start,
         ).build()
+        if start is not None:
+            commit_prepared(start, self._graph)
         if restored is not None:
             tasks.set_epoch(self._epoch)
             self._commit_sinks(tasks, restored)
@@ -119,18 +178,21 @@ class LocalJob(JobThread):
         assert self._stop is not None
         running = [asyncio.ensure_future(task.run()) for task in tasks.all]
         stop = asyncio.ensure_future(self._stop.wait())
-        every_s = (self.config.checkpoint_interval_ms or _DEFAULT_INTERVAL_MS) / 1000
+        wanted = self._requests.connect(asyncio.get_running_loop())
+        asked = asyncio.ensure_future(wanted.wait())
+        pace = CheckpointPace(self.config)
         try:
             while True:
                 pending = [item for item in running if not item.done()]
                 if not pending:
                     return False
-                timeout_s = every_s if self._checkpoints else None
                 done, _ = await asyncio.wait(
-                    [*pending, stop, failure], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+                    [*pending, stop, failure, asked],
+                    timeout=pace.wait_s() if self._checkpoints else None,
+                    return_when=asyncio.FIRST_COMPLETED,
                 )
                 for item in done:
-                    if item is not stop:
+                    if item is not stop and item is not asked:
                         item.result()
                 if stop.done():
                     if self._checkpoints:
@@ -139,16 +201,39 @@ class LocalJob(JobThread):
                         await self._rest(tasks, calls, failure)
                         self._checkpoint(tasks)
                     return True
-                if not done and any(not item.done() for item in running):
-                    tasks.gate.clear()
-                    await self._rest(tasks, calls, failure)
-                    self._checkpoint(tasks)
-                    tasks.gate.set()
+                if asked.done():
+                    wanted.clear()
+                    asked = asyncio.ensure_future(wanted.wait())
+                elif done or all(item.done() for item in running):
+                    continue
+                tasks.gate.clear()
+                if await self._in_time(self._rest(tasks, calls, failure)) and self._checkpoint(tasks):
+                    return True
+                tasks.gate.set()
+                pace.ended()
         finally:
-            for item in [*running, stop]:
+            for item in [*running, stop, asked]:
                 item.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            await asyncio.gather(stop, return_exceptions=True)
+            await asyncio.gather(stop, asked, return_exceptions=True)
+
+    async def _in_time(self, rest: Coroutine[Any, Any, None]) -> bool:
+        """Whether the job came to rest within the checkpoint's timeout."""
+        timeout_ms = self.config.checkpoint_timeout_ms
+        watch = Stopwatch()
+        limit = asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000)
+        try:
+            async with limit:
+                await rest
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            why = f"given up: the job did not come to rest within {timeout_ms} ms"
+            for request in self._requests.take():
+                request.done.set_exception(CheckpointUnusable(f"no savepoint was taken; {why}"))
+            self._record("checkpoint", watch, 0, outcome=why)
+            return False
+        return True
 
     async def _rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> None:
         """Waits until nothing is on its way any more but what keyed state can hold."""
@@ -162,9 +247,12 @@ class LocalJob(JobThread):
         if failure.done():
             failure.result()
 
-    def _checkpoint(self, tasks: JobTasks) -> None:
+    def _checkpoint(self, tasks: JobTasks) -> bool:
+        """True if a savepoint was taken that ends the job."""
         for task in tasks.all:
             task.stage.sync()
+        watch = Stopwatch()
+        stops = False
         with tasks.saving():
             checkpoint = Checkpoint(
                 epoch=self._epoch,
@@ -173,13 +261,53 @@ class LocalJob(JobThread):
                 prepared=tasks.prepare_sinks(),
             )
             # Durable first, then visible: a crash in between commits the same parts again after the restart.
-            self._store.save(checkpoint, tasks.scopes())
+            size = self._store.save(checkpoint, tasks.scopes())
+            for request in self._requests.take():
+                stops = self._savepoint(request, checkpoint, tasks) or stops
         self._commit_sinks(tasks, checkpoint)
+        self._record("checkpoint", watch, size)
         self._epoch += 1
         tasks.set_epoch(self._epoch)
         if self._log is not None:
             live = tuple(tasks.live_calls())
             self._log.begin(self._epoch, lambda call_id: call_id.startswith(live))
+        return stops
+
+    def _savepoint(self, request: SavepointRequest, checkpoint: Checkpoint, tasks: JobTasks) -> bool:
+        """True if the job ends with it. One that cannot be written does no harm to the job."""
+        watch = Stopwatch()
+        try:
+            write_savepoint(
+                request.path,
+                self._wiring,
+                self.job_id,
+                self.config.max_parallelism,
+                checkpoint,
+                live_entries(tasks.scopes(), self._store),
+                self._store,
+                calls_folder(self.config.checkpoint_dir),
+            )
+        except Exception as error:
+            request.done.set_exception(self.explain_failure(error))
+            return False
+        self._record("savepoint", watch, SavepointReader(request.path).manifest.bytes, path=request.path)
+        request.done.set_result(request.path)
+        return request.stops
+
+    def _record(
+        self, kind: str, watch: Stopwatch, size: int, outcome: str = "complete", path: str = ""
+    ) -> None:
+        self._history.add(
+            CheckpointRecord(
+                id=self._epoch,
+                kind=kind,
+                started_ms=watch.started_ms,
+                duration_ms=watch.duration_ms,
+                bytes=size,
+                outcome=outcome,
+                path=path,
+            )
+        )
 
     def _commit_sinks(self, tasks: JobTasks, checkpoint: Checkpoint) -> None:
         for uid, sinks in tasks.sinks_by_uid().items():

@@ -6,6 +6,8 @@ Keys are found by their stable hash; a row holds all keys of one hash, because e
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
 
 SQLITE_FILE = "state.db"
+_ADOPTED_AT_ONCE = 10_000
 _CACHED_ENTRIES = 200_000
 """Clean entries above this number leave memory after a checkpoint."""
 
@@ -51,25 +54,62 @@ class SqliteCheckpoints:
     def pages(self) -> PageStore | None:
         return _Pages(self._db)
 
-    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> None:
-        try:
-            self._db.execute("begin immediate")
+    def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
+        data = encode(checkpoint)
+        size = len(data)
+        with self._transaction():
             for uid, tasks in scopes.items():
                 for scope in tasks:
-                    self._save_scope(uid, scope)
-            self._db.execute(
-                "insert or replace into checkpoint(id, data) values(1, ?)", (encode(checkpoint),)
-            )
+                    size += self._save_scope(uid, scope)
+            self._db.execute("insert or replace into checkpoint(id, data) values(1, ?)", (data,))
+        return size
+
+    def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
+        # A start that was broken off before its first checkpoint may have left something.
+        with self._transaction():
+            self._db.execute("delete from entries")
+            self._db.execute("delete from pages")
+            for uid, entries in steps.items():
+                changed: dict[Any, Entry | None] = {}
+                for key, entry in entries:
+                    changed[key] = entry
+                    if len(changed) >= _ADOPTED_AT_ONCE:
+                        self._write(uid, changed)
+                        changed = {}
+                self._write(uid, changed)
+
+    def stored_entries(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]] | None:
+        return self._rows(uid)
+
+    def _rows(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        for (data,) in self._db.execute("select data from entries where uid = ? order by hash", (uid,)):
+            yield from decode(data).items()
+
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        try:
+            self._db.execute("begin immediate")
+            yield
             self._db.execute("commit")
         except sqlite3.Error as error:
+            raise unusable(self._directory, error) from error
+        finally:
             if self._db.in_transaction:
                 self._db.execute("rollback")
-            raise unusable(self._directory, error) from error
 
-    def _save_scope(self, uid: str, scope: Scope) -> None:
+    def _save_scope(self, uid: str, scope: Scope) -> int:
         changed: dict[Any, Entry | None] = dict.fromkeys(scope.removed)
         changed.update((key, entry or None) for key, entry in scope.entries.items() if entry.dirty)
-        pages = _Pages(self._db)
+        size = self._write(uid, changed)
+        scope.removed.clear()
+        for entry in scope.entries.values():
+            entry.dirty = False
+        if len(scope.entries) > _CACHED_ENTRIES:
+            scope.entries.clear()
+        return size
+
+    def _write(self, uid: str, changed: dict[Any, Entry | None]) -> int:
+        pages, size = _Pages(self._db), 0
         by_hash: dict[int, dict[Any, Entry | None]] = {}
         for key, entry in changed.items():
             by_hash.setdefault(stable_hash(key), {})[key] = entry
@@ -82,16 +122,12 @@ class SqliteCheckpoints:
                     entry.write_pages(pages)
                     stored[key] = dict(entry)
             if stored:
-                self._db.execute(
-                    "insert or replace into entries values(?, ?, ?)", (uid, digest, encode(stored))
-                )
+                data = encode(stored)
+                size += len(data)
+                self._db.execute("insert or replace into entries values(?, ?, ?)", (uid, digest, data))
             else:
                 self._db.execute("delete from entries where uid = ? and hash = ?", (uid, digest))
-        scope.removed.clear()
-        for entry in scope.entries.values():
-            entry.dirty = False
-        if len(scope.entries) > _CACHED_ENTRIES:
-            scope.entries.clear()
+        return size + pages.written
 
     def close(self) -> None:
         self._db.close()
@@ -102,6 +138,7 @@ class _Pages:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
+        self.written = 0
 
     def get_page(self, number: int) -> bytes | None:
         row = self._db.execute("select data from pages where number = ?", (number,)).fetchone()
@@ -110,6 +147,7 @@ class _Pages:
     def put_page(self, number: int | None, data: bytes) -> int:
         made = self._db.execute("insert or replace into pages values(?, ?)", (number, data)).lastrowid
         assert made is not None
+        self.written += len(data)
         return made
 
     def remove_page(self, number: int) -> None:

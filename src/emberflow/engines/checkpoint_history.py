@@ -1,0 +1,87 @@
+"""What checkpoints a job has taken: one line of JSON each, in the checkpoint directory; the last ones are kept.
+
+Written by jobs, read by `emberflow checkpoints`. It is for people: nothing is restored from it, so a line that cannot
+be written or read is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE = "history.jsonl"
+KEPT = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRecord:
+    id: int
+    kind: str
+    """`checkpoint`, `savepoint`, `batch` (Spark), or `restore`."""
+    started_ms: int
+    duration_ms: int
+    bytes: int
+    outcome: str = "complete"
+    """or why it was given up"""
+    path: str = ""
+    """Of a savepoint."""
+
+
+class CheckpointHistory:
+    """Of one job; without a directory nothing is kept."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._path = None if directory is None else Path(directory) / FILE
+        self._lines: int | None = None
+
+    def add(self, record: CheckpointRecord) -> None:
+        if self._path is None:
+            return
+        with contextlib.suppress(OSError):
+            if self._lines is None:
+                self._lines = len(_lines(self._path))
+            with self._path.open("a") as file:
+                file.write(json.dumps(asdict(record)) + "\n")
+            self._lines += 1
+            if self._lines > 2 * KEPT:
+                self._shorten(self._path)
+
+    def _shorten(self, path: Path) -> None:
+        lines = _lines(path)[-KEPT:]
+        part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        part.write_text("".join(lines))
+        os.replace(part, path)
+        self._lines = len(lines)
+
+
+class Stopwatch:
+    """When something began, and how long it has taken."""
+
+    def __init__(self) -> None:
+        self.started_ms = int(time.time() * 1000)
+        self._began = time.monotonic()
+
+    @property
+    def duration_ms(self) -> int:
+        return int((time.monotonic() - self._began) * 1000)
+
+
+def read_history(directory: str | os.PathLike[str]) -> list[CheckpointRecord]:
+    """The newest records, oldest first."""
+    found: list[CheckpointRecord] = []
+    for line in _lines(Path(directory) / FILE)[-KEPT:]:
+        # A line that a crash cut off.
+        with contextlib.suppress(ValueError, TypeError):
+            found.append(CheckpointRecord(**json.loads(line)))
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError):
+        return []

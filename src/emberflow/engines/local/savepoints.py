@@ -1,0 +1,152 @@
+"""Savepoints of the local engine: taken from a running job at a checkpoint, or of a checkpoint directory."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
+from emberflow.errors import InvalidArgument
+from emberflow.operators.scope import Scope
+from emberflow.savepoints.parts import add_entries, add_scope, step_of
+from emberflow.savepoints.restore import SavepointStart
+from emberflow.savepoints.wiring import Wiring
+from emberflow.savepoints.writer import SavepointWriter, check_free
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointRequest:
+    path: str
+    stops: bool
+    done: Future[str] = field(default_factory=Future[str])
+
+
+class SavepointRequests:
+    """What other threads ask of a running job. The job is woken up, takes a checkpoint and serves them all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[SavepointRequest] = deque()
+        self._wake: Callable[[], None] | None = None
+        self._over = False
+
+    def ask(self, path: str, *, stops: bool) -> str:
+        check_free(Path(path))
+        request = SavepointRequest(path, stops)
+        with self._lock:
+            if self._over:
+                raise ended()
+            self._waiting.append(request)
+            wake = self._wake
+        if wake is not None:
+            wake()
+        return request.done.result()
+
+    def connect(self, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+        """The event that says somebody asked."""
+        event = asyncio.Event()
+        with self._lock:
+            self._wake = lambda: _quietly(loop, event)
+            if self._waiting:
+                event.set()
+        return event
+
+    def take(self) -> list[SavepointRequest]:
+        with self._lock:
+            found = list(self._waiting)
+            self._waiting.clear()
+            return found
+
+    def close(self) -> None:
+        """The job has ended: nobody is served any more."""
+        with self._lock:
+            self._over = True
+            left = list(self._waiting)
+            self._waiting.clear()
+        for request in left:
+            request.done.set_exception(ended())
+
+
+def _quietly(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    try:
+        loop.call_soon_threadsafe(event.set)
+    except RuntimeError:
+        pass  # The loop has ended; whoever closes the requests answers.
+
+
+def ended() -> InvalidArgument:
+    return InvalidArgument(
+        "the job has ended, so no savepoint can be taken of it while it runs",
+        way_out="make one of its checkpoint directory: emberflow savepoint create CHECKPOINT_DIR SAVEPOINT_DIR",
+    )
+
+
+def write_savepoint(
+    path: str,
+    wiring: Wiring,
+    job_id: str,
+    max_parallelism: int,
+    checkpoint: Checkpoint,
+    entries: Callable[[str], Iterator[tuple[Any, dict[str, Any]]]],
+    store: CheckpointStore,
+    calls_dir: Path | None,
+) -> None:
+    """A checkpoint as a savepoint. `entries` gives the keys of a step with their values."""
+    with SavepointWriter(
+        path,
+        job_name=wiring.job_name,
+        job_id=job_id,
+        engine="local",
+        max_parallelism=max_parallelism,
+        epoch=checkpoint.epoch,
+    ) as writer:
+        for uid, source in checkpoint.sources.items():
+            writer.source(uid, source.positions, source.ended)
+        for uid, scopes in checkpoint.scopes.items():
+            step = step_of(writer, wiring, uid)
+            for saved in scopes:
+                add_scope(step, wiring, saved)
+            add_entries(step, wiring, entries(uid), store.pages())
+        writer.sinks(wiring.sinks)
+        writer.prepared(job_id, checkpoint.epoch, checkpoint.prepared)
+        if calls_dir is not None:
+            writer.calls(calls_dir)
+
+
+def live_entries(
+    scopes: dict[str, list[Scope]], store: CheckpointStore
+) -> Callable[[str], Iterator[tuple[Any, dict[str, Any]]]]:
+    """The keys of a job that has just stored a checkpoint: from its store, where that has them all, else from memory."""
+
+    def entries(uid: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        stored = store.stored_entries(uid)
+        if stored is not None:
+            yield from stored
+            return
+        for scope in scopes[uid]:
+            yield from scope.entries.items()
+
+    return entries
+
+
+def begin_from(start: SavepointStart, store: CheckpointStore) -> Checkpoint:
+    """The checkpoint that a job begins with; keyed state goes into the store."""
+    store.adopt({uid: start.entries(uid) for uid in start.steps})
+    return Checkpoint(
+        epoch=start.reader.manifest.epoch,
+        sources={
+            uid: SourceState(positions=list(item.positions), ended=list(item.ended))
+            for uid, item in start.sources.items()
+        },
+    )
+
+
+def calls_folder(checkpoint_dir: str | None) -> Path | None:
+    return None if checkpoint_dir is None else Path(checkpoint_dir) / CALLS_FOLDER
