@@ -1,0 +1,89 @@
+"""Whether an error says "too many requests", and how long to wait: read off whatever a vendor's client raises.
+
+By what the error has, never by its class: no client library is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+TOO_MANY = (429, 503, 529)
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """The service wants fewer requests, for `retry_after_s` if it said so."""
+
+    retry_after_s: float | None = None
+
+
+def throttle_of(error: BaseException) -> Throttle | None:
+    """None if the error is about something else. Wrapped errors count: clients like to hide the one with the status."""
+    found: BaseException | None = error
+    for _ in range(5):
+        if found is None:
+            return None
+        own = _seconds(getattr(found, "retry_after", None))
+        if own is not None or _status(found) in TOO_MANY:
+            return Throttle(own if own is not None else _header_seconds(found))
+        found = found.__cause__ or found.__context__
+    return None
+
+
+def _status(error: Any) -> int | None:
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        about: Any = cast("Mapping[str, Any]", response).get("ResponseMetadata") or {}
+        return _whole(about.get("HTTPStatusCode"))
+    for holder, names in (
+        (error, ("status_code", "status", "http_status", "code")),
+        (response, ("status_code", "status")),
+    ):
+        for name in names:
+            found = _whole(getattr(holder, name, None))
+            if found is not None:
+                return found
+    return None
+
+
+def _whole(value: Any) -> int | None:
+    # Clients have enums of whole numbers too; a truth value is none of either.
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _header_seconds(error: Any) -> float | None:
+    response = getattr(error, "response", None)
+    headers = getattr(error, "headers", None) or getattr(response, "headers", None)
+    if isinstance(response, Mapping):
+        about: Any = cast("Mapping[str, Any]", response).get("ResponseMetadata") or {}
+        headers = about.get("HTTPHeaders")
+    if headers is None or not hasattr(headers, "items"):
+        return None
+    named = {str(name).lower(): value for name, value in headers.items()}
+    in_ms = _seconds(named.get("retry-after-ms"))
+    if in_ms is not None:
+        return in_ms / 1000
+    return _seconds(named.get("retry-after"), since=named.get("date"))
+
+
+def _seconds(value: Any, since: Any = None) -> float | None:
+    """A number of seconds, or a moment as HTTP writes it."""
+    if value is None or isinstance(value, bool):
+        return None
+    if hasattr(value, "total_seconds"):
+        return max(0.0, value.total_seconds())
+    try:
+        return max(0.0, float(value))
+    except (TypeError, ValueError):
+        pass
+    try:
+        moment = parsedate_to_datetime(str(value))
+        # By the service's own clock, where it tells: this one may be wrong.
+        now = parsedate_to_datetime(str(since)) if since else datetime.now(UTC)
+        return max(0.0, (moment - now).total_seconds())
+    except (TypeError, ValueError):
+        return None
