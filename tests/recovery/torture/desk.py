@@ -1,0 +1,219 @@
+"""The job that is tortured: an agent with calls of every kind, and windows, timers and totals behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from emberflow.agents import (
+    Agent,
+    AgentsExecutionEnvironment,
+    Event,
+    InputEvent,
+    OutputEvent,
+    RunnerContext,
+    action,
+)
+from emberflow.streams import (
+    DataGeneratorSource,
+    KeyedProcessFunction,
+    ListStateDescriptor,
+    RateLimiterStrategy,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+    ValueStateDescriptor,
+    WatermarkStrategy,
+)
+from emberflow.testing import literal_files
+from tests.recovery.torture.model_client import Refused, ask, ask_blocking, note_finished, reconcile
+
+EVERY_MS = 100
+"""Event time between two inputs; windows and timers are a second long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Input number i of a seed: (key, i, event time)."""
+
+    seed: int
+    keys: int
+
+    def __call__(self, index: int) -> tuple[str, int, int]:
+        key = random.Random(f"input {self.seed} {index}").randrange(self.keys)
+        return f"key{key}", index, index * EVERY_MS
+
+
+class Opened(Event):
+    number: int
+    at_ms: int
+    first: int
+
+
+class Researched(Event):
+    number: int
+    at_ms: int
+    amount: int
+
+
+class Desk(Agent):
+    """Per input: one call, then one of four kinds of research, a note made by a plain action, and the closing."""
+
+    def __init__(self, port: int, finished: str) -> None:
+        super().__init__("desk")
+        self._port = port
+        self._finished = finished
+
+    @action(InputEvent)
+    async def open_case(self, event: InputEvent, ctx: RunnerContext) -> None:
+        key, number, at_ms = event.input
+        memory = ctx.short_term_memory
+        memory.set("count", memory.get("count", 0) + 1)
+        ctx.sensory_memory.set("prompts", [f"open {key} {number}"])
+        first = await self._ask(ctx, f"open {key} {number}")
+        memory.set("opened.last", number)
+        ctx.send_event(Opened(number=number, at_ms=at_ms, first=first))
+
+    @action(Opened)
+    async def research(self, event: Opened, ctx: RunnerContext) -> None:
+        kinds = (self._side_by_side, self._one_after_another, self._blocking_beside, self._asked_or_refused)
+        amount = event.first + await kinds[event.number % 4](ctx, event.number)
+        ctx.sensory_memory.set("prompts", [*ctx.sensory_memory.get("prompts"), f"research {event.number}"])
+        ctx.send_event(Researched(number=event.number, at_ms=event.at_ms, amount=amount))
+
+    @action(Researched)
+    def note(self, event: Researched, ctx: RunnerContext) -> None:
+        """A plain action: its durable call holds up the task, so it is a quick one."""
+        if event.number % 5 == 0:
+            prompt = f"note {event.number}"
+            value, idempotency_key = ctx.durable_execute(ask_blocking, self._port, prompt, str(ctx.key))
+            note_finished(self._finished, idempotency_key, prompt)
+            ctx.short_term_memory.set("notes", ctx.short_term_memory.get("notes", 0) + value)
+
+    @action(Researched)
+    async def close_case(self, event: Researched, ctx: RunnerContext) -> None:
+        memory = ctx.short_term_memory
+        last = await self._ask(ctx, f"close {event.number} {event.amount}")
+        memory.append("amounts", event.amount)
+        memory.set("total", memory.get("total", 0) + last)
+        ctx.send_event(
+            OutputEvent(
+                (
+                    "answer",
+                    ctx.key,
+                    event.at_ms,
+                    event.amount + last,
+                    memory.get("count"),
+                    memory.get("opened.last"),
+                    memory.get("total"),
+                    memory.get("notes", 0),
+                    list(memory.get("amounts")),
+                    list(ctx.sensory_memory.get("prompts")),
+                    ctx.run_id,
+                )
+            )
+        )
+
+    # kinds of research
+
+    async def _side_by_side(self, ctx: RunnerContext, number: int) -> int:
+        return sum(await asyncio.gather(*(self._ask(ctx, f"side {part} {number}") for part in range(3))))
+
+    async def _one_after_another(self, ctx: RunnerContext, number: int) -> int:
+        found = await self._ask(ctx, f"chain {number}")
+        for _ in range(2):
+            found = await self._ask(ctx, f"chain {number} {found}")
+        return found
+
+    async def _blocking_beside(self, ctx: RunnerContext, number: int) -> int:
+        blocking = ctx.durable_execute_async(ask_blocking, self._port, f"block {number}", str(ctx.key))
+        (value, idempotency_key), beside = await asyncio.gather(blocking, self._ask(ctx, f"beside {number}"))
+        note_finished(self._finished, idempotency_key, f"block {number}")
+        return value + beside
+
+    async def _asked_or_refused(self, ctx: RunnerContext, number: int) -> int:
+        prompt = f"reconciled {number}"
+        value, idempotency_key = await ctx.durable_execute_async(
+            ask,
+            self._port,
+            prompt,
+            str(ctx.key),
+            reconciler=functools.partial(reconcile, self._port, prompt, str(ctx.key)),
+        )
+        note_finished(self._finished, idempotency_key, prompt)
+        try:
+            return value + await self._ask(ctx, f"refuse {number}")
+        except Refused as refused:
+            note_finished(self._finished, refused.args[1], refused.args[0])
+            return value
+
+    async def _ask(self, ctx: RunnerContext, prompt: str) -> int:
+        value, idempotency_key = await ctx.durable_execute_async(ask, self._port, prompt, str(ctx.key))
+        note_finished(self._finished, idempotency_key, prompt)
+        return value
+
+
+class Ledger(KeyedProcessFunction):
+    """A timer at the end of each second reports what was booked in it; one behind the end reports the total."""
+
+    def __init__(self, end_ms: int) -> None:
+        self._end_ms = end_ms
+
+    def open(self, runtime_context: Any) -> None:
+        self._booked = runtime_context.get_list_state(ListStateDescriptor("booked"))
+        self._total = runtime_context.get_state(ValueStateDescriptor("total"))
+
+    def process_element(self, value: tuple[Any, ...], ctx: Any) -> Iterator[Any]:
+        self._booked.add((value[2], value[3]))
+        self._total.update((self._total.value() or 0) + value[3])
+        ctx.timer_service().register_event_time_timer(value[2] // 1000 * 1000 + 999)
+        ctx.timer_service().register_event_time_timer(self._end_ms)
+        yield value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        if timestamp == self._end_ms:
+            yield "total", ctx.get_current_key(), self._total.value()
+            return
+        # Behind an agent event time may move further at once than the timer asked for: only what belongs to it counts.
+        booked = list(self._booked.get())
+        self._booked.update([item for item in booked if item[0] > timestamp])
+        due = [amount for at_ms, amount in booked if at_ms <= timestamp]
+        yield "timer", ctx.get_current_key(), timestamp, len(due), sum(due)
+
+
+def build(
+    env: StreamExecutionEnvironment,
+    *,
+    inputs: Inputs,
+    count: int,
+    rate: float | None,
+    port: int,
+    finished: str,
+    out: str,
+) -> None:
+    source = DataGeneratorSource(
+        inputs,
+        count=count,
+        rate_limiter_strategy=RateLimiterStrategy.per_second(rate) if rate else None,
+        parallelism=1,
+    )
+    stamped = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value, timestamp: value[2]
+    )
+    stream = env.from_source(source, stamped, "cases").uid("cases")
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    answers = (
+        agents_env.from_datastream(stream, lambda value: value[0]).apply(Desk(port, finished)).to_datastream()
+    )
+    windows = (
+        answers.key_by(lambda value: value[1])
+        .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
+        .reduce(lambda a, b: (*a[:3], a[3] + b[3]))
+        .map(lambda value: ("window", value[1], value[2], value[3]))
+    )
+    booked = answers.key_by(lambda value: value[1]).process(Ledger(count * EVERY_MS * 10)).uid("ledger")
+    booked.union(windows).sink_to(literal_files(out)).uid("out")

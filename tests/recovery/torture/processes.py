@@ -1,0 +1,68 @@
+"""The processes of a tortured job, found in /proc by the session that its driver leads."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    parent: int
+    command: str
+
+
+def processes_of(session: int) -> list[Process]:
+    """All that live and belong to the session, zombies left out."""
+    found: list[Process] = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            # The name may hold anything, so what follows it is counted from its closing bracket.
+            state, parent, _, own_session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(own_session) == session and state != "Z":
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found.append(Process(int(folder.name), int(parent), command))
+        except OSError:
+            continue  # It has just ended.
+    return found
+
+
+def workers_of(session: int) -> list[int]:
+    """Python workers: what a daemon of pyspark has forked."""
+    found = processes_of(session)
+    daemons = {item.pid for item in found if "pyspark.daemon" in item.command}
+    return sorted(item.pid for item in found if item.pid in daemons and item.parent in daemons)
+
+
+def executors_of(session: int) -> list[int]:
+    return sorted(
+        item.pid for item in processes_of(session) if "CoarseGrainedExecutorBackend" in item.command
+    )
+
+
+def kill(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def kill_session(session: int) -> None:
+    """Everything at once, as if the machine had lost its power; again until nothing is left."""
+    until(lambda: not (kill(found := [item.pid for item in processes_of(session)]), found)[1], 30)
+
+
+def until(condition: Callable[[], object], within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

@@ -1,0 +1,86 @@
+"""The folder of one run: where its parts are, and what is read from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from emberflow.testing import read_committed
+from tests.recovery.torture.judge import Call, Cause, Run
+
+
+class RunFiles:
+    """`disk` holds what the job writes through the product; it may be a small file system of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.disk = folder / "disk"
+        self.checkpoints = self.disk / "checkpoints"
+        self.out = self.disk / "out"
+        self.record = folder / "calls"
+        self.finished = folder / "finished"
+        self.faults = folder / "faults.json"
+        self.injected = folder / "injected"
+        self.settings = folder / "settings.json"
+        self.temporary = folder / "tmp"
+        for path in (self.disk, self.temporary):
+            path.mkdir(parents=True, exist_ok=True)
+
+    def outputs(self) -> list[tuple[Any, ...]]:
+        return read_committed(self.out)
+
+    def calls(self) -> list[Call]:
+        received: dict[str, dict[str, Any]] = {}
+        for entry in _lines(self.record):
+            # What is written when it was answered adds the outcome; the time stays that of its arrival.
+            received[entry["id"]] = {**entry, **received.get(entry["id"], {})}
+        return [
+            Call(
+                at=entry["t"],
+                prompt=entry["prompt"],
+                idempotency_key=entry.get("idempotency_key"),
+                outcome=entry.get("outcome"),
+                kind=entry["kind"],
+            )
+            for entry in received.values()
+        ]
+
+    def run(self, causes: list[Cause]) -> Run:
+        failed_writes = [
+            Cause(begin=item["t"], end=item["t"], what="disk error") for item in _lines(self.injected)
+        ]
+        return Run(
+            outputs=self.outputs(),
+            calls=self.calls(),
+            finished=[(entry["t"], entry["prompt"]) for entry in _lines(self.finished)],
+            causes=[*causes, *failed_writes],
+        )
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    """A last line without its end was cut off by a kill."""
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]
+
+
+class Progress:
+    """How many different calls have reached the model server, read from the end of its record."""
+
+    def __init__(self, record: Path) -> None:
+        self._record = record
+        self._position = 0
+        self._prompts: set[str] = set()
+
+    def calls(self) -> int:
+        if self._record.exists():
+            with self._record.open("rb") as file:
+                file.seek(self._position)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self._position += len(whole)
+            self._prompts.update(
+                entry["prompt"] for line in whole.splitlines() if "prompt" in (entry := json.loads(line))
+            )
+        return len(self._prompts)
