@@ -30,15 +30,18 @@ class PostgresLease:
         self._dsn = dsn
         self._beat_s = beat_s
         self._closed = threading.Event()
-        connection = pg.connect(dsn)
-        with connection.transaction():
-            # Locked before anybody can see it: a free lock means that the process has gone.
-            row = connection.execute(_REGISTER, (job_id, owner)).fetchone()
-            assert row is not None
-            self.owner_id: int = row[0]
-            connection.execute("select pg_advisory_lock(%s, %s)", (pg.LOCK_CLASS, self.owner_id))
-        self._connection: pg.Connection | None = connection
-        self._locked = True
+        self._connection: pg.Connection | None = pg.connect(dsn)
+        self._locked = False
+        try:
+            with self._connection.transaction():
+                row = self._connection.execute(_REGISTER, (job_id, owner)).fetchone()
+                assert row is not None
+                self.owner_id: int = row[0]
+                # Locked before anybody can see it: a free lock means that the process has gone.
+                self._lock(self._connection)
+        except BaseException:
+            self._drop()
+            raise
         self._thread = threading.Thread(target=self._work, name="emberflow-lease", daemon=True)
         self._thread.start()
 
@@ -62,12 +65,15 @@ class PostgresLease:
         if self._connection is None:
             self._connection = pg.connect(self._dsn)
         if not self._locked:
-            # The server may not have noticed yet that the connection before this one is gone.
-            row = self._connection.execute(
-                "select pg_try_advisory_lock(%s, %s)", (pg.LOCK_CLASS, self.owner_id)
-            ).fetchone()
-            self._locked = row is not None and row[0]
+            self._lock(self._connection)
         self.lost = self._connection.execute(_BEAT, (self.owner_id,)).rowcount == 0
+
+    def _lock(self, connection: pg.Connection) -> None:
+        # Without waiting: the server may not have noticed yet that the connection before this one is gone.
+        row = connection.execute(
+            "select pg_try_advisory_lock(%s, %s)", (pg.LOCK_CLASS, self.owner_id)
+        ).fetchone()
+        self._locked = row is not None and row[0]
 
     def _drop(self) -> None:
         self._locked = False
