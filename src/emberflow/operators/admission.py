@@ -51,7 +51,7 @@ class _Waiter:
 
     def __init__(self, tokens: float) -> None:
         self.tokens = tokens
-        self.admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.admitted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
 
 class Gate:
@@ -97,8 +97,7 @@ class Gate:
         """What `make()` answers; `tokens` is a guess at what it will take, `used` reads it off the answer."""
         retries = 0
         while True:
-            await self._enter(tokens, again=retries > 0)
-            epoch = self._epoch
+            epoch = await self._enter(tokens, again=retries > 0)
             try:
                 answer = await make()
             except BaseException as error:
@@ -118,11 +117,12 @@ class Gate:
 
     # one call
 
-    async def _enter(self, tokens: float, *, again: bool) -> None:
+    async def _enter(self, tokens: float, *, again: bool) -> int:
+        """Returns when the call may begin, with the epoch that let it."""
         loop = asyncio.get_running_loop()
         if not self.waiting and self._may_begin(loop.time(), [tokens]):
             self._begin()
-            return
+            return self._epoch
         if self.waiting >= self.limits.max_waiting:
             raise ResourceFailed(
                 f"{self.waiting:,} calls of this process wait for {self.name}, and one more would be too many",
@@ -136,7 +136,7 @@ class Gate:
         self._pump()
         self._show()
         try:
-            await waiter.admitted
+            return await waiter.admitted
         except asyncio.CancelledError:
             if waiter.admitted.done() and not waiter.admitted.cancelled():
                 self._leave(self._epoch, ended=False, tokens=0.0)
@@ -197,7 +197,8 @@ class Gate:
                 return
             self.waiting -= 1
             self._begin()
-            queue.popleft().admitted.set_result(None)
+            # Said now: when the call gets to run, another may have been turned away.
+            queue.popleft().admitted.set_result(self._epoch)
         self._rest(loop, now)
 
     def _may_begin(self, now: float, tokens: list[float] | None) -> bool:

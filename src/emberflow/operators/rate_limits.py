@@ -27,6 +27,7 @@ SEARCH_EVERY_S, SEARCH_STEP = 1.0, 1.25
 SURE_S = 5.0
 """A pause this long tells the rate that a service allows; a short one only that there were too many at once."""
 LONGEST_PAUSE_S = 3_600.0
+_NO_LIMIT = 10_000.0
 _WINDOWS_S = (1.0, 5.0, 20.0, 60.0)
 
 
@@ -83,12 +84,14 @@ class LimitState:
         that nobody is overtaken for ever; the others as far as they begin soon."""
         rate = self.request_rate(limits)
         per_request = None if rate is None else _slowed(1 / rate)
+        # A service that turned calls away may take no bursts at all.
+        burst_s = BURST_S if self.rate is None else BURST_S / 5
         per_token = None if limits.tokens_per_minute is None else _slowed(60 / limits.tokens_per_minute)
         starts: list[float] = []
         for cost in tokens:
             start = max(now, self.paused_until)
             if per_request is not None:
-                start = max(start, self.requests_at - max(0.0, BURST_S - per_request))
+                start = max(start, self.requests_at - max(0.0, burst_s - per_request))
             if per_token is not None:
                 # A call that is larger than the burst begins too; those behind it wait until it is paid for.
                 start = max(start, self.tokens_at - BURST_S)
@@ -163,7 +166,7 @@ class LimitState:
         before = min(in_flight, self.concurrency(limits) or in_flight)
         self.limit = max(1.0, before * DECREASE)
         self.limit_step = max(1.0, (before - self.limit) / 10)
-        self.limit_goal = 2.0 * max(before, 1)
+        self.limit_goal = float(max(before, 1))
         self.throttled_at, self.asked_s = now, asked_s
         self.window_s = 1.0 if self.began_at is None else min(max(now - self.began_at, 0.05), 1.0)
         learnt, known = self._learnt(), self.request_rate(limits)
@@ -179,7 +182,7 @@ class LimitState:
         if known is None:
             if learnt > 0:
                 self.searching = not sure
-                self.rate_goal = 2 * learnt if sure else 10_000.0
+                self.rate_goal = 2 * learnt
                 self._set_rate(MARGIN * learnt)
             return
         self.rate_goal = 2 * known
@@ -193,8 +196,12 @@ class LimitState:
         if self.limit is not None:
             steps = max(0, int((now - self.limit_raised_at) / RAISE_EVERY_S))
             self.limit_raised_at += steps * RAISE_EVERY_S
-            self.limit += steps * self.limit_step
-            if self.limit >= (limits.max_concurrent or self.limit_goal):
+            for _ in range(min(steps, 1_000)):
+                # Beyond where it was turned away, by a part of what it has become: never from little to everything.
+                self.limit += (
+                    self.limit_step if self.limit < self.limit_goal else self.limit * (SEARCH_STEP - 1)
+                )
+            if self.limit >= (limits.max_concurrent or _NO_LIMIT):
                 self.limit = None
         if self.rate is not None:
             every_s = SEARCH_EVERY_S if self.searching else RAISE_EVERY_S
@@ -204,9 +211,10 @@ class LimitState:
                 self._set_rate(self.rate * SEARCH_STEP ** min(steps, 100))
             else:
                 self.rate += steps * self.rate_step
+                self.searching = self.rate >= self.rate_goal
             own = limits.requests_per_minute
-            if self.rate >= (self.rate_goal if own is None else own / 60):
-                self.rate = None
+            if self.rate >= (_NO_LIMIT if own is None else own / 60):
+                self.rate, self.searching = None, False
 
     def _set_rate(self, rate: float) -> None:
         self.rate = max(rate, 1 / 60)

@@ -57,13 +57,9 @@ def test_shapes(shape: str) -> None:
 
 
 def test_an_error_around_it() -> None:
-    try:
-        try:
-            raise Refused(status_code=429)
-        except Refused as inner:
-            raise RuntimeError("the call failed") from inner
-    except RuntimeError as outer:
-        assert throttle_of(outer) == Throttle(None)
+    outer = RuntimeError("the call failed")
+    outer.__cause__ = Refused(status_code=429)
+    assert throttle_of(outer) == Throttle(None)
 
 
 def test_a_circle_of_causes_ends() -> None:
