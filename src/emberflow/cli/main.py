@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from emberflow.cli import demo, doctor, events, explain, run
+from emberflow.cli import approvals, dead_letters, demo, doctor, events, explain, run
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
 from emberflow.errors import EmberflowError
 
-COMMANDS = (run, explain, events, doctor, demo)
+COMMANDS = (run, explain, events, approvals, dead_letters, doctor, demo)
 
 EXAMPLES = """\
 examples:
@@ -23,6 +23,8 @@ examples:
   emberflow run pipeline.py --engine local    run a program in this process, without Java
   emberflow explain pipeline.py               show what the program compiles to
   emberflow events show logs/                 show what an agent did
+  emberflow approvals list state/             what agents ask people
+  emberflow dead-letters list state/          what agents could not do
   emberflow doctor                            check this machine
 """
 

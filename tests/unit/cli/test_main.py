@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import pytest
 
 from emberflow.cli import doctor
@@ -14,7 +15,8 @@ def test_help_lists_every_command_and_exit_code(capsys: pytest.CaptureFixture[st
     assert stop.value.code == 0
     text = capsys.readouterr().out
     for command in COMMANDS:
-        assert f"\n    {command.__name__.rpartition('.')[2]} " in text
+        name = command.__name__.rpartition(".")[2].replace("_", "-")
+        assert re.search(rf"\n    {name}\s", text)
     for code in ExitCode:
         assert f"\n  {code.value} " in text
 

@@ -1,0 +1,145 @@
+"""`emberflow dead-letters`: inputs that agents could not deal with, and another try for them."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.observability.terminal_text import clean, fit
+
+if TYPE_CHECKING:
+    from emberflow.engines.dead_letters import Letter
+
+EPILOG = f"""\
+examples:
+  emberflow dead-letters list state/                       what failed, the oldest first
+  emberflow dead-letters list state/ --json | jq .error
+  emberflow dead-letters show state/ 1f0c                  one letter in full; the beginning of its id will do
+  emberflow dead-letters redrive state/ 1f0c 77ab          another try for two of them
+  emberflow dead-letters redrive state/ --all              ... for all that were not tried again yet
+  emberflow dead-letters redrive state/ --all --to inputs.jsonl
+
+DIR is the checkpoint directory of the job. Letters are written if the agents' option 'on-error' is 'dead-letter' and
+the program does not take their stream itself. A redriven input is taken in by the job, exactly once, as an input of its
+key: within a second if the job runs, else when it is started again. A job that has come to the end of its input takes
+in nothing more: write the inputs to a file with --to.
+
+{EXIT_CODES_HELP}"""
+
+_WIDTH = 100
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds `dead-letters` to the command line."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "dead-letters",
+        help="inputs that agents could not deal with",
+        description="Lists the dead letters of agents, and has them tried again.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    kinds: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listing = _command(kinds, "list", "print the letters, the oldest first")
+    listing.add_argument("--new", action="store_true", help="only those that were not redriven")
+    listing.set_defaults(run=run_list)
+    showing = _command(kinds, "show", "print one letter in full")
+    showing.add_argument("id", metavar="ID", help="the letter's id, or the beginning of it")
+    showing.set_defaults(run=run_show)
+    driving = _command(kinds, "redrive", "have letters tried again")
+    driving.add_argument("ids", metavar="ID", nargs="*", help="letters by id, or the beginning of it")
+    driving.add_argument("--all", action="store_true", help="all letters that were not redriven")
+    driving.add_argument("--again", action="store_true", help="also letters that were redriven before")
+    driving.add_argument(
+        "--to", metavar="FILE", help='write the inputs there instead, as lines {"key": …, "value": …}'
+    )
+    driving.set_defaults(run=run_redrive)
+
+
+def _command(kinds: Any, name: str, what: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = kinds.add_parser(
+        name,
+        help=what,
+        description=f"{what[0].upper()}{what[1:]}.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("directory", metavar="DIR", help="the checkpoint directory of the job")
+    made.add_argument("--json", action="store_true", help="one JSON object per line")
+    return made
+
+
+def run_list(args: argparse.Namespace) -> int:
+    from emberflow.engines.dead_letters import letters
+
+    found = [letter for letter in letters(args.directory) if not (args.new and letter.redriven)]
+    for letter in found:
+        print(json.dumps(letter.to_json()) if args.json else _line(letter))
+    if not found:
+        print(f"there are no dead letters in {args.directory}", file=sys.stderr)
+    return ExitCode.OK
+
+
+def run_show(args: argparse.Namespace) -> int:
+    from emberflow.engines.dead_letters import chosen
+
+    (letter,) = chosen(args.directory, [args.id])
+    if args.json:
+        print(json.dumps(letter.to_json()))
+        return ExitCode.OK
+    for name, value in letter.to_json().items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        if name == "failed_ms":
+            text = f"{value} ({_time(letter)} UTC)"
+        print(f"{name:<11} {clean(text)}")
+    return ExitCode.OK
+
+
+def run_redrive(args: argparse.Namespace) -> int:
+    from emberflow.engines.dead_letters import chosen, letters, redrive, to_file
+    from emberflow.errors import InvalidArgument
+
+    if bool(args.ids) == bool(args.all):
+        raise InvalidArgument("which letters?", way_out="name some by their ids, or all of them with --all")
+    if args.all:
+        # Letters without an input cannot be tried again; named one by one that is an error, here it is not.
+        wanted = [letter for letter in letters(args.directory) if letter.body.get("record")]
+        wanted = [letter for letter in wanted if args.again or not letter.redriven]
+    else:
+        wanted = chosen(args.directory, args.ids)
+    if args.to:
+        to_file(wanted, args.to)
+        print(f"wrote {_counted(len(wanted))} to {args.to}")
+        return ExitCode.OK
+    done = redrive(wanted, again=args.again)
+    for letter in done:
+        print(json.dumps(letter.to_json()) if args.json else f"redriven {_line(letter)}")
+    left = len(wanted) - len(done)
+    if left:
+        print(f"left out {_counted(left)}: redriven before; --again tries once more", file=sys.stderr)
+    if not wanted:
+        print(f"there is nothing to redrive in {args.directory}", file=sys.stderr)
+    return ExitCode.OK
+
+
+def _line(letter: Letter) -> str:
+    body = letter.body
+    where = f"{body['agent']}/{body['action']}" if body["action"] else body["agent"]
+    mark = "  (redriven)" if letter.redriven else ""
+    error = f"{body['error_type']}: {body['error']}" if body["error"] else body["error_type"]
+    return f"{letter.id}  {_time(letter)}  {clean(where)}  {fit(clean(repr(body['key'])), 30)}  " + (
+        f"{fit(clean(error), _WIDTH)}{mark}"
+    )
+
+
+def _time(letter: Letter) -> str:
+    return dt.datetime.fromtimestamp(letter.body["failed_ms"] / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _counted(count: int) -> str:
+    return f"{count} letter{'' if count == 1 else 's'}"

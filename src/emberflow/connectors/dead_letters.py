@@ -1,0 +1,115 @@
+"""Dead letters as files below the checkpoint directory, and the way back.
+
+`<checkpoint_dir>/dead-letters/<agent>/letters/` is written by a file sink, exactly once, a line of JSON for each letter.
+`…/redrive/<number>.json` are letters that somebody wants to be tried again (`engines/dead_letters.py` writes them); the
+agent reads them as one more source, whose position says which it has taken: each is taken in exactly once.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from emberflow.connectors.file_sink import FileSink
+from emberflow.connectors.file_sink_options import Encoder, OutputFileConfig
+from emberflow.connectors.source import Chunk, Position, Source
+from emberflow.errors import CorruptData, NotSerializable, SourceFailed, describe_cause, shorten
+from emberflow.events.codecs import decode, encode
+
+DEAD_LETTERS_FOLDER = "dead-letters"
+LETTERS, REDRIVE = "letters", "redrive"
+VERSION = 1
+INPUT = "_input_event"
+LOOK_EVERY_S = 0.5
+_LONGEST = 10_000
+
+
+def letters_folder(checkpoint_dir: str, agent: str) -> str:
+    """Where an agent's letters are kept."""
+    return os.path.join(checkpoint_dir, DEAD_LETTERS_FOLDER, re.sub(r"[^A-Za-z0-9_-]", "_", agent) or "_")
+
+
+class LetterEncoder(Encoder):
+    """A letter as JSON for people and tools; beside it the record itself, for the way back."""
+
+    def __init__(self, takes_pairs: bool) -> None:
+        self._takes_pairs = takes_pairs
+
+    def encode(self, value: Any) -> bytes:
+        letter: dict[str, Any] = value
+        record = None
+        if letter["event_type"] == INPUT:
+            given = (letter["key"], letter["input"]) if self._takes_pairs else letter["input"]
+            try:
+                record = base64.b64encode(encode(given)).decode()
+            except NotSerializable:
+                record = None  # Read by people all the same.
+        shown = {**letter, "key": _plain(letter["key"]), "input": _plain(letter["input"])}
+        return (json.dumps({"version": VERSION, **shown, "record": record}) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return shorten(value, _LONGEST)
+    return value if len(text) <= _LONGEST else shorten(value, _LONGEST)
+
+
+def letter_sink(folder: str, *, takes_pairs: bool) -> FileSink:
+    """The sink of letters that the program does not take itself."""
+    config = OutputFileConfig.builder().with_part_prefix("letters").with_part_suffix(".jsonl").build()
+    builder = FileSink.for_row_format(os.path.join(folder, LETTERS), LetterEncoder(takes_pairs))
+    return builder.with_output_file_config(config).build()
+
+
+def redrive_file(folder: str, number: int) -> str:
+    return os.path.join(folder, REDRIVE, f"{number:08d}.json")
+
+
+class RedriveSource(Source):
+    """Letters to be tried again, in the order in which that was asked for. A position is the number of the next file.
+
+    A bounded one ends with what is there when it is read.
+    """
+
+    def __init__(self, folder: str, *, bounded: bool) -> None:
+        self._folder = folder
+        self.bounded = bounded
+        self._next_look_s = 0.0
+
+    def describe(self) -> str:
+        return "redriven dead letters"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_next_look_s": 0.0}
+
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+        if not self.bounded:
+            if time.monotonic() < self._next_look_s:
+                return
+            self._next_look_s = time.monotonic() + LOOK_EVERY_S
+        number: int = position
+        while True:
+            path = redrive_file(self._folder, number)
+            try:
+                with open(path, encoding="utf-8") as file:
+                    letters: list[dict[str, Any]] = json.load(file)["letters"]
+                values = [decode(base64.b64decode(letter["record"])) for letter in letters]
+            except FileNotFoundError:
+                break
+            except (OSError, ValueError, KeyError, TypeError, CorruptData) as error:
+                raise SourceFailed(
+                    f"the redriven letters in {path} cannot be read",
+                    cause=describe_cause(error),
+                    way_out="let the job read the file, or replace it by one with an empty list of letters",
+                ) from error
+            number += 1
+            yield Chunk(values, number, timestamps=[letter["timestamp"] for letter in letters])
+        if self.bounded:
+            yield Chunk([], number, end=True)

@@ -1,0 +1,161 @@
+"""Dead letters as people see them: listing what agents could not do, and asking for another try.
+
+Reads and writes the files of `connectors/dead_letters.py`; a job need not run meanwhile.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emberflow.connectors.dead_letters import (
+    DEAD_LETTERS_FOLDER,
+    LETTERS,
+    REDRIVE,
+    VERSION,
+    redrive_file,
+)
+from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One dead letter. `redriven` says that another try was asked for."""
+
+    body: dict[str, Any]
+    folder: Path
+    redriven: bool
+
+    @property
+    def id(self) -> str:
+        return self.body["id"]
+
+    def to_json(self) -> dict[str, Any]:
+        shown = {name: value for name, value in self.body.items() if name not in ("record", "version")}
+        return {**shown, "redriven": self.redriven}
+
+
+def letters(checkpoint_dir: str | Path) -> list[Letter]:
+    """All letters below a checkpoint directory, the oldest first."""
+    if not Path(checkpoint_dir).is_dir():
+        raise InvalidArgument(
+            f"there is no directory {str(checkpoint_dir)!r}",
+            way_out="name the checkpoint directory of the job",
+        )
+    found: list[Letter] = []
+    for folder in sorted((Path(checkpoint_dir) / DEAD_LETTERS_FOLDER).glob("*")):
+        asked = _redriven(folder)
+        for path in sorted((folder / LETTERS).glob("*.jsonl")):
+            found += [Letter(body, folder, body["id"] in asked) for body in _lines(path)]
+    return sorted(found, key=lambda letter: (letter.body["failed_ms"], letter.id))
+
+
+def chosen(checkpoint_dir: str | Path, ids: Sequence[str]) -> list[Letter]:
+    """The letters with these ids, or beginnings of them; raises InvalidArgument for one that is not there."""
+    known = letters(checkpoint_dir)
+    picked: dict[str, Letter] = {}
+    for given in ids:
+        matching = [letter for letter in known if letter.id.startswith(given)] if given else []
+        exact = [letter for letter in matching if letter.id == given] or matching
+        if len(exact) != 1:
+            what = "is the beginning of several letters" if exact else "names no letter"
+            raise InvalidArgument(
+                f"{given!r} {what}", way_out=f"emberflow dead-letters list {checkpoint_dir}"
+            )
+        picked[exact[0].id] = exact[0]
+    return list(picked.values())
+
+
+def redrive(wanted: Sequence[Letter], *, again: bool = False) -> list[Letter]:
+    """Asks for another try of letters; returns those that were asked for now.
+
+    One that was asked for before is left out, or with `again` tried once more. Raises InvalidArgument for a letter that
+    holds no input.
+    """
+    for letter in wanted:
+        if not letter.body.get("record"):
+            raise InvalidArgument(
+                f"the letter {letter.id} cannot be tried again",
+                cause="it came from a delayed event, not from an input"
+                if letter.body.get("event_type") != "_input_event"
+                else "its input could not be stored",
+                way_out="send an input that leads there, or leave it out",
+            )
+    done: list[Letter] = []
+    for folder in dict.fromkeys(letter.folder for letter in wanted):
+        with _locked(folder):
+            # Looked at again behind the lock: somebody else may have asked in between.
+            asked = _redriven(folder)
+            mine = [item for item in wanted if item.folder == folder and (again or item.id not in asked)]
+            if mine:
+                _append(folder, mine)
+                done += mine
+    return done
+
+
+def to_file(wanted: Sequence[Letter], path: str | Path) -> None:
+    """The inputs as lines of JSON, for a job that has ended or another program."""
+    text = "".join(
+        json.dumps({"key": item.body["key"], "value": item.body["input"]}) + "\n" for item in wanted
+    )
+    _attempt(path, lambda: Path(path).write_text(text, encoding="utf-8"))
+
+
+def _append(folder: Path, wanted: list[Letter]) -> None:
+    names = [int(path.stem) for path in (folder / REDRIVE).glob("*.json")]
+    path = Path(redrive_file(str(folder), max(names, default=-1) + 1))
+    body = {
+        "version": VERSION,
+        "letters": [{name: letter.body[name] for name in ("id", "timestamp", "record")} for letter in wanted],
+    }
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+
+    def write() -> None:
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(body, file)
+            file.flush()
+            os.fsync(file.fileno())
+        # It appears whole: a job may be reading the folder.
+        temporary.rename(path)
+
+    _attempt(path, write)
+
+
+def _redriven(folder: Path) -> set[str]:
+    found: set[str] = set()
+    for path in (folder / REDRIVE).glob("*.json"):
+        body: Any = _attempt(path, lambda path=path: json.loads(path.read_text(encoding="utf-8")))
+        found |= {letter["id"] for letter in body["letters"]}
+    return found
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    text: str = _attempt(path, lambda: path.read_text(encoding="utf-8"))
+    return [_attempt(path, lambda line=line: json.loads(line)) for line in text.splitlines()]
+
+
+@contextmanager
+def _locked(folder: Path) -> Any:
+    """One at a time, over all processes of this machine."""
+    _attempt(folder, lambda: (folder / REDRIVE).mkdir(parents=True, exist_ok=True))
+    with (folder / REDRIVE / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _attempt(path: str | Path, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except (OSError, ValueError) as error:
+        raise CheckpointUnusable(
+            f"the dead letters in {path} cannot be used",
+            cause=describe_cause(error),
+            way_out="mend or remove the file",
+        ) from error

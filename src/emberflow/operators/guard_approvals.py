@@ -1,0 +1,92 @@
+"""Questions to people: what an action asks, and the contract of whoever keeps questions and answers.
+
+Asking is a durable call: its id names the question, so a repeated action asks the same question, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from emberflow.errors import ApprovalExpired, InvalidArgument, shorten
+
+NO_DEFAULT: Any = object()
+"""Not None: None may be meant."""
+
+
+class HumanAnswer(str):
+    """The chosen option, or the text that was given; `note` and `by` say more."""
+
+    __slots__ = ("by", "note")
+
+    note: str
+    by: str
+
+    def __new__(cls, answer: str, note: str = "", by: str = "") -> HumanAnswer:
+        made = super().__new__(cls, answer)
+        made.note = note
+        made.by = by
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HumanAnswer, (str(self), self.note, self.by)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question. `call_id` is the id of the durable call that asks."""
+
+    call_id: str
+    question: str
+    options: tuple[str, ...]
+    """What may be answered; none: any text."""
+    expires_ms: int | None
+    """Counted from when the question was first asked."""
+    agent: str
+    action: str
+    key: str
+
+
+class Approvals(Protocol):
+    """Kept by the engine where people can reach it."""
+
+    async def ask(self, question: Question) -> HumanAnswer | None:
+        """Waits for the answer; None if the question has expired. Asked again, it is the same question."""
+        ...
+
+    def settled(self, call_id: str) -> None:
+        """The answer is in the log: the question need not be kept."""
+        ...
+
+
+def check_question(question: Any, options: Sequence[str], expires_ms: Any) -> tuple[str, ...]:
+    """The options; raises InvalidArgument for what cannot be asked."""
+    if not isinstance(question, str) or not question.strip():
+        raise InvalidArgument(
+            f"the question {shorten(question)} is no text", way_out='ask_human("Refund 120 € to Ann?")'
+        )
+    if isinstance(options, str) or not all(isinstance(item, str) and item for item in options):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument(
+            f"the options {shorten(options)} are no texts", way_out='options=("approve", "reject")'
+        )
+    if expires_ms is not None and (
+        isinstance(expires_ms, bool) or not isinstance(expires_ms, int) or expires_ms <= 0
+    ):
+        raise InvalidArgument(
+            f"expires_ms cannot be {shorten(expires_ms)}", way_out="give whole milliseconds above 0"
+        )
+    return tuple(options)
+
+
+async def ask(desk: Approvals, question: Question, default: Any) -> Any:
+    """What a person answered; if nobody did in time, the default, or ApprovalExpired."""
+    answer = await desk.ask(question)
+    if answer is not None:
+        return answer
+    if default is NO_DEFAULT:
+        raise ApprovalExpired(
+            f"nobody answered {shorten(question.question)} within {question.expires_ms:,} ms",
+            way_out="answer with `emberflow approvals answer`, ask with default=…, or give the action a fallback",
+        )
+    return default

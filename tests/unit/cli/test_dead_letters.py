@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emberflow.cli.exit_codes import ExitCode
+from emberflow.cli.main import main
+from emberflow.connectors.dead_letters import LETTERS, LetterEncoder, RedriveSource, letters_folder
+from emberflow.errors import CheckpointUnusable, SourceFailed
+
+
+def letter(number: int, **fields: Any) -> dict[str, Any]:
+    return {
+        "id": f"{number:04d}-1",
+        "agent": "refunds",
+        "action": "decide",
+        "event_type": "_input_event",
+        "key": f"user-{number}",
+        "input": {"amount": number},
+        "timestamp": None,
+        "error_type": "ValueError",
+        "error": f"bad {number}",
+        "attempts": 3,
+        "failed_ms": 1_767_225_600_000 + number,
+        **fields,
+    }
+
+
+def write(directory: Path, *letters: dict[str, Any], agent: str = "refunds", name: str = "letters-1") -> Path:
+    folder = Path(letters_folder(str(directory), agent))
+    (folder / LETTERS).mkdir(parents=True, exist_ok=True)
+    (folder / LETTERS / f"{name}.jsonl").write_bytes(LetterEncoder(False).encode_all(letters))
+    return folder
+
+
+def taken(folder: Path, position: int = 0, *, bounded: bool = True) -> tuple[list[Any], int]:
+    chunks = list(RedriveSource(str(folder), bounded=bounded).read(0, position, 10))
+    return [value for chunk in chunks for value in chunk.values], chunks[-1].position if chunks else position
+
+
+def test_letters_are_listed_by_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, letter(2), letter(1))
+    write(tmp_path, letter(0, agent="other", action=""), agent="other")
+    assert main(["dead-letters", "list", str(tmp_path)]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines() == [
+        "0000-1  2026-01-01 00:00:00  other  'user-0'  ValueError: bad 0",
+        "0001-1  2026-01-01 00:00:00  refunds/decide  'user-1'  ValueError: bad 1",
+        "0002-1  2026-01-01 00:00:00  refunds/decide  'user-2'  ValueError: bad 2",
+    ]
+
+
+def test_json_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, letter(1))
+    main(["dead-letters", "list", str(tmp_path), "--json"])
+    assert json.loads(capsys.readouterr().out) == {**letter(1), "redriven": False}
+    main(["dead-letters", "show", str(tmp_path), "0001", "--json"])
+    assert json.loads(capsys.readouterr().out) == {**letter(1), "redriven": False}
+    main(["dead-letters", "show", str(tmp_path), "0001"])
+    shown = capsys.readouterr().out
+    assert "attempts    3\n" in shown
+    assert 'input       {"amount": 1}\n' in shown
+    assert "failed_ms   1767225600001 (2026-01-01 00:00:00 UTC)\n" in shown
+
+
+def test_redriven_letters_come_back_once_and_in_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write(tmp_path, letter(1), letter(2), letter(3))
+    assert main(["dead-letters", "redrive", str(tmp_path), "0003", "0001-1"]) == ExitCode.OK
+    first, position = taken(folder)
+    assert first == [{"amount": 3}, {"amount": 1}]
+    assert capsys.readouterr().out.count("redriven ") == 2
+    assert main(["dead-letters", "redrive", str(tmp_path), "--all"]) == ExitCode.OK
+    assert taken(folder, position) == ([{"amount": 2}], position + 1)
+    main(["dead-letters", "redrive", str(tmp_path), "0001"])
+    assert "left out 1 letter: redriven before" in capsys.readouterr().err
+    assert taken(folder, position + 1)[0] == []
+    main(["dead-letters", "redrive", str(tmp_path), "0001", "--again"])
+    assert taken(folder, position + 1)[0] == [{"amount": 1}]
+    capsys.readouterr()
+    main(["dead-letters", "list", str(tmp_path), "--new"])
+    assert "there are no dead letters" in capsys.readouterr().err
+
+
+def test_a_letter_goes_back_to_its_own_agent(tmp_path: Path) -> None:
+    one, two = write(tmp_path, letter(1)), write(tmp_path, letter(2), agent="other")
+    main(["dead-letters", "redrive", str(tmp_path), "--all"])
+    assert (taken(one)[0], taken(two)[0]) == ([{"amount": 1}], [{"amount": 2}])
+
+
+def test_values_of_any_kind_come_back_as_they_were(tmp_path: Path) -> None:
+    folder = Path(letters_folder(str(tmp_path), "refunds"))
+    (folder / LETTERS).mkdir(parents=True)
+    value = letter(1, key=("a", 1), input={"when": {1, 2}, "nan": float("inf")})
+    (folder / LETTERS / "x.jsonl").write_bytes(LetterEncoder(True).encode(value))
+    main(["dead-letters", "redrive", str(tmp_path), "--all"])
+    assert taken(folder)[0] == [(("a", 1), {"when": {1, 2}, "nan": float("inf")})]
+
+
+def test_inputs_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write(tmp_path, letter(1))
+    target = tmp_path / "inputs.jsonl"
+    main(["dead-letters", "redrive", str(tmp_path), "--all", "--to", str(target)])
+    assert json.loads(target.read_text()) == {"key": "user-1", "value": {"amount": 1}}
+    assert f"wrote 1 letter to {target}" in capsys.readouterr().out
+    assert taken(folder)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["redrive", "{dir}"], "which letters?"),
+        (["redrive", "{dir}", "0001", "--all"], "which letters?"),
+        (["redrive", "{dir}", "9"], "'9' names no letter"),
+        (["show", "{dir}", "000"], "'000' is the beginning of several letters"),
+        (["redrive", "{dir}", "0005"], "cause: it came from a delayed event, not from an input"),
+        (["list", "{dir}/none"], "name the checkpoint directory of the job"),
+    ],
+    ids=["none", "both", "unknown", "several", "timer", "no-directory"],
+)
+def test_what_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
+    write(tmp_path, letter(1), letter(2), letter(5, event_type="later"))
+    code = main(["dead-letters", *(item.format(dir=tmp_path) for item in arguments)])
+    assert code == ExitCode.BAD_PROGRAM
+    assert text in capsys.readouterr().err
+
+
+def test_all_leaves_out_what_cannot_be_redriven(tmp_path: Path) -> None:
+    folder = write(tmp_path, letter(1), letter(5, event_type="later"))
+    assert main(["dead-letters", "redrive", str(tmp_path), "--all"]) == ExitCode.OK
+    assert taken(folder)[0] == [{"amount": 1}]
+
+
+def test_a_running_source_finds_what_is_asked_for_later(tmp_path: Path) -> None:
+    folder = write(tmp_path, letter(1))
+    assert taken(folder, bounded=False) == ([], 0)
+    main(["dead-letters", "redrive", str(tmp_path), "--all"])
+    assert taken(folder, bounded=False) == ([{"amount": 1}], 1)
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    folder = write(tmp_path, letter(1))
+    main(["dead-letters", "redrive", str(tmp_path), "--all"])
+    (folder / "redrive" / "00000000.json").write_text("{}")
+    with pytest.raises(SourceFailed, match=r"the redriven letters in .*00000000\.json cannot be read"):
+        taken(folder)
+    (folder / LETTERS / "letters-1.jsonl").write_text("{")
+    from emberflow.engines.dead_letters import letters
+
+    (folder / "redrive" / "00000000.json").unlink()
+    with pytest.raises(CheckpointUnusable, match=r"letters-1\.jsonl cannot be used"):
+        letters(tmp_path)
+
+
+def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ([], ["list"], ["show"], ["redrive"]):
+        with pytest.raises(SystemExit):
+            main(["dead-letters", *command, "--help"])
+        assert "emberflow dead-letters redrive state/ --all" in capsys.readouterr().out
