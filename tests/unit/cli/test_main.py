@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+
 import pytest
 
 from emberflow.cli import doctor
