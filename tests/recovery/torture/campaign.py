@@ -30,7 +30,11 @@ def campaign(
 
     def one(seed: int) -> Result:
         folder = home / str(seed)
-        result = run_in_process(draw(seed, short=short, engine=engine), folder)
+        plan = draw(seed, short=short, engine=engine)
+        try:
+            result = run_in_process(plan, folder)
+        except RuntimeError as error:
+            result = Result.without(plan, str(error), str(folder))
         if not result.violations:
             shutil.rmtree(folder, ignore_errors=True)
         return result

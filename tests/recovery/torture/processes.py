@@ -36,10 +36,12 @@ def processes_of(session: int) -> list[Process]:
 
 
 def workers_of(session: int) -> list[int]:
-    """Python workers: what a daemon of pyspark has forked."""
+    """Python workers that run keyed steps, or else any: what a daemon of pyspark has forked."""
     found = processes_of(session)
     daemons = {item.pid for item in found if "pyspark.daemon" in item.command}
-    return sorted(item.pid for item in found if item.pid in daemons and item.parent in daemons)
+    workers = [item for item in found if item.pid in daemons and item.parent in daemons]
+    keyed = [item for item in workers if item.command.strip().endswith("pyspark.worker")]
+    return sorted(item.pid for item in keyed or workers)
 
 
 def executors_of(session: int) -> list[int]:

@@ -23,6 +23,8 @@ def main(file: str) -> None:
         checkpoint_dir=settings["checkpoints"],
         parallelism=2,
     )
+    # Few key groups: on Spark each one costs time at every end of a batch, and there are few keys.
+    env.set_max_parallelism(8)
     env.enable_checkpointing(settings["checkpoint_ms"]).set_runtime_mode(RuntimeExecutionMode.STREAMING)
     build(
         env,

@@ -32,17 +32,29 @@ class Result:
     host: str
     plan: str
     short: bool
-    seconds: float
-    starts: int
-    struck: list[str]
-    failures: list[str]
-    calls: int
-    repeated_in_flight: int
-    repeated_recorded: int
-    asked_again_after_error: int
-    outputs: int
+    seconds: float = 0.0
+    starts: int = 0
+    struck: list[str] = field(default_factory=list[str])
+    failures: list[str] = field(default_factory=list[str])
+    calls: int = 0
+    repeated_in_flight: int = 0
+    repeated_recorded: int = 0
+    asked_again_after_error: int = 0
+    outputs: int = 0
     violations: list[str] = field(default_factory=list[str])
     folder: str = ""
+
+    @classmethod
+    def without(cls, plan: Plan, problem: str, folder: str) -> Result:
+        """Of a run that came to no end."""
+        return cls(
+            seed=plan.seed,
+            host=plan.host,
+            plan=str(plan),
+            short=plan.short,
+            violations=[problem],
+            folder=folder,
+        )
 
 
 def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
@@ -53,7 +65,7 @@ def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
     if small_disk:
         size = _DISK_MB.get(plan.engine, _SPARK_DISK_MB)
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}m", "tmpfs", str(files.disk)], check=True)
-    tormentor = Tormentor(plan, files, len(undisturbed.calls))
+    tormentor = Tormentor(plan, files, len(undisturbed.calls), small_disk=small_disk)
     tormentor.carry_out()
     tortured = files.run(tormentor.causes)
     verdict = judge(undisturbed, tortured) if not tormentor.problems else Verdict(calls=len(tortured.calls))

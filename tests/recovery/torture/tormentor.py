@@ -15,7 +15,8 @@ from tests.recovery.torture.plan import Blow, Disturbance, Plan
 from tests.recovery.torture.processes import executors_of, kill, until, workers_of
 from tests.recovery.torture.run_files import Progress, RunFiles
 
-HANG_GUARD_S = 150
+HANG_GUARD_S = 120
+"""This long without a call, a start or a blow means that the job hangs."""
 _MOST_STARTS = 40
 _AFTERMATH_S = 3.0
 """A failure this long after a disk fault has ended is still put down to it."""
@@ -24,8 +25,9 @@ _MAY_END_THE_JOB = {Blow.FULL_DISK, Blow.DISK_ERRORS, Blow.SERVER_ERRORS}
 
 
 class Tormentor:
-    def __init__(self, plan: Plan, files: RunFiles, expected_calls: int) -> None:
+    def __init__(self, plan: Plan, files: RunFiles, expected_calls: int, *, small_disk: bool) -> None:
         self._plan = plan
+        self._small_disk = small_disk
         self._files = files
         self._expected = expected_calls
         self._chance = random.Random(f"victims {plan.seed}")
@@ -53,7 +55,7 @@ class Tormentor:
         progress = Progress(self._files.record)
         waiting = list(self._plan.disturbances)
         due: list[tuple[float, Disturbance]] = []
-        deadline = time.monotonic() + HANG_GUARD_S
+        seen, last_sign = None, time.monotonic()
         while True:
             now = time.monotonic()
             code = self.job.ended()
@@ -61,12 +63,14 @@ class Tormentor:
                 return
             if code is not None and not self._start_again(code):
                 return
-            if now > deadline:
-                self.problems.append(f"the job hangs: {HANG_GUARD_S} s have passed")
+            share = progress.calls() / self._expected
+            if (sign := (share, self.job.starts, len(self.struck))) != seen:
+                seen, last_sign = sign, now
+            elif now > last_sign + HANG_GUARD_S:
+                self.problems.append(f"the job hangs: nothing has happened for {HANG_GUARD_S} s")
                 self.job.ask_where()
                 time.sleep(1)
                 return
-            share = progress.calls() / self._expected
             while waiting and waiting[0].share <= share:
                 blow = waiting.pop(0)
                 due.append((now + blow.delay_ms / 1000, blow))
@@ -117,10 +121,15 @@ class Tormentor:
             self._bend(errors=0.3)
             self._later.append((end, lambda: self._bend(errors=0)))
         elif blow is Blow.FULL_DISK:
-            fill(self._files.disk)
             # Whatever failed may be noticed, and tried again, a little later than there is room again.
             self.causes.append(Cause(begin=begin, end=end + _AFTERMATH_S, what=blow.value, many=True))
-            self._later.append((end, lambda: (self._files.disk / "filling").unlink()))
+            if self._small_disk:
+                fill(self._files.disk)
+                self._later.append((end, lambda: (self._files.disk / "filling").unlink()))
+            else:
+                # Nothing may be mounted here, and the machine's own disk is not ours to fill: every write fails.
+                self._bend(errors=1.0)
+                self._later.append((end, lambda: self._bend(errors=0)))
         else:
             self._kill(blow, begin)
 

@@ -1,0 +1,59 @@
+"""A job is tortured and compared with an undisturbed one; `make torture` does it for longer (docs/torture.md)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from emberflow.testing import spark_missing
+from tests.recovery.torture.campaign import line_of
+from tests.recovery.torture.plan import Blow, draw
+from tests.recovery.torture.processes import processes_of
+from tests.recovery.torture.run import run_in_process
+
+SEEDS = range(1, 21)
+SPARK_SEEDS = [seed for seed in SEEDS if draw(seed, short=True).on_spark]
+
+
+def torture(seed: int, folder: Path) -> None:
+    result = run_in_process(draw(seed, short=True), folder)
+    print(line_of(result))
+    assert result.violations == [], line_of(result)
+    assert result.calls > 0
+    assert result.outputs > 0
+
+
+@pytest.mark.parametrize("seed", [seed for seed in SEEDS if seed not in SPARK_SEEDS])
+def test_promises_are_kept_on_the_local_engine(seed: int, tmp_path: Path) -> None:
+    torture(seed, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(bool(spark_missing()), reason=f"A14 on Spark: {spark_missing()}")
+@pytest.mark.parametrize("seed", SPARK_SEEDS)
+def test_promises_are_kept_on_spark(seed: int, tmp_path: Path) -> None:
+    torture(seed, tmp_path)
+
+
+def test_a_seed_is_repeatable() -> None:
+    for seed in range(1, 200):
+        assert draw(seed) == draw(seed)
+        assert draw(seed, short=True) == draw(seed, short=True)
+    assert len({str(draw(seed)) for seed in range(1, 200)}) > 190
+
+
+def test_two_hundred_seeds_hold_every_blow_on_every_engine() -> None:
+    plans = [draw(seed) for seed in range(1, 201)]
+    struck = {(plan.engine, item.blow) for plan in plans for item in plan.disturbances}
+    everywhere = set(Blow) - {Blow.KILL_DRIVER, Blow.KILL_WORKER, Blow.KILL_EXECUTOR}
+    assert {("local", blow) for blow in everywhere} <= struck
+    assert {blow for engine, blow in struck if engine.startswith("spark")} == set(Blow) - {Blow.KILL_EXECUTOR}
+    assert ("cluster", Blow.KILL_EXECUTOR) in struck
+    share = sum(plan.on_spark for plan in plans) / len(plans)
+    assert 0.2 < share < 0.4
+
+
+def test_processes_are_found_by_their_session() -> None:
+    assert os.getpid() in {item.pid for item in processes_of(os.getsid(0))}
