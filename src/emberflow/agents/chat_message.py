@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self, cast
 
+from emberflow.agents.token_usage import TokenUsage
 from emberflow.errors import InvalidArgument, shorten
 
 
@@ -32,7 +33,8 @@ class ChatMessage:
     """`{"id": …, "type": "function", "function": {"name": …, "arguments": {…}}}`, the arguments as a dict."""
 
     extra_args: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What a vendor needs besides: `external_id` ties a tool's result to the call that it answers."""
+    """What a vendor needs besides: `external_id` ties a tool's result to the call that it answers, `usage` tells the
+    tokens that an answer took."""
 
     def __post_init__(self) -> None:
         try:
@@ -48,6 +50,11 @@ class ChatMessage:
                 f"the content of a message is text, got {shorten(self.content)}",
                 way_out="json.dumps(...) makes text of data",
             )
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """The tokens that an answer took, if the service said so."""
+        return TokenUsage.read(self.extra_args) if self.extra_args else None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, without the fields that are empty."""

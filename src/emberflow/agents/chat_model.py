@@ -14,11 +14,16 @@ from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.prompt import Prompt
 from emberflow.agents.tool import Tool, as_tool
 from emberflow.errors import InvalidAgent, ResourceFailed
+from emberflow.operators.durable import takes_idempotency_key
+from emberflow.operators.resource_views import unwrapped
 from emberflow.plan.resources import Resource, ResourceType
 
 
 class BaseChatModelConnection(Resource, ABC):
     """How a model service is reached: address, key, timeouts.
+
+    A descriptor may say how much it can take: `max_concurrent`, `requests_per_minute`, `tokens_per_minute`, for all
+    processes of a job together. An error with the status 429 or 503 makes all of them pause (`docs/admission.md`).
 
     One connection serves all keys of a process: `chat` is called again while earlier calls still wait, on one event
     loop. An implementation must not block the loop and keeps nothing of one call where another call would see it.
@@ -77,6 +82,24 @@ class BaseChatModelSetup(Resource):
         """The settings of every call; a vendor's setup may give more."""
         return {"model": self.model, **self.settings} if self.model else dict(self.settings)
 
+    @property
+    def call_settings(self) -> dict[str, Any]:
+        """What decides about an answer besides the messages: a durable call is only answered from its record while
+        this is the same."""
+        _, prompt, tools = self._resolved()
+        settings = dict(self.model_kwargs)
+        if prompt is not None:
+            settings["prompt"] = prompt.template
+        if tools:
+            settings["tools"] = [tool.name for tool in tools]
+        return settings
+
+    @property
+    def wants_idempotency_key(self) -> bool:
+        """Whether the connection takes the key of a durable call, to hand it to its service."""
+        connection: BaseChatModelConnection = unwrapped(self._resolved()[0])
+        return takes_idempotency_key(type(connection).chat)
+
     def open(self) -> None:
         """Finds the resources by their names, so that a wrong name shows before the first call."""
         self._found = self._find()
@@ -89,14 +112,17 @@ class BaseChatModelSetup(Resource):
     ) -> ChatMessage:
         """The answer to the prompt, filled with `prompt_args`, followed by the messages (a text is one of the
         user). `kwargs` go before the setup's own settings."""
-        if self._found is None:
-            self._found = self._find()
-        connection, prompt, tools = self._found
+        connection, prompt, tools = self._resolved()
         sent = [ChatMessage(content=messages)] if isinstance(messages, str) else list(messages)
         if prompt is not None:
             # A prompt may say all there is to say: services refuse the empty question that then follows it.
             sent = [*prompt.fill_messages(prompt_args or {}), *filter(_says_something, sent)]
         return await connection.chat(sent, tools=tools or None, **{**self.model_kwargs, **kwargs})
+
+    def _resolved(self) -> tuple[BaseChatModelConnection, Prompt | None, list[Tool]]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
 
     def _find(self) -> tuple[BaseChatModelConnection, Prompt | None, list[Tool]]:
         connection, prompt = self.connection, self.prompt

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from emberflow.operators.admission import Ledger
+from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.rate_limits import LimitState
 
 LIMITS_FOLDER = "limits"
@@ -70,6 +72,21 @@ class FileLedger:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+class FileLedgers:
+    """The ledgers of a job in one directory of this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def of(self, name: str, limits: ModelLimits) -> tuple[Ledger, ModelLimits]:
+        return FileLedger(self._directory / f"{_file_name(name)}.json"), limits
+
+
+def _file_name(name: str) -> str:
+    plain = "".join(letter if letter.isalnum() else "-" for letter in name)[:60]
+    return f"{plain}-{zlib.crc32(name.encode()):08x}"
 
 
 def _alive(pid: int) -> bool:

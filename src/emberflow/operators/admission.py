@@ -46,6 +46,26 @@ class MemoryLedger:
         return step(self.state)
 
 
+class Ledgers(Protocol):
+    """The ledgers of a job; made by its engine."""
+
+    def of(self, name: str, limits: ModelLimits) -> tuple[Ledger, ModelLimits]:
+        """The ledger of a model, and what of its limits is this process's to keep."""
+        ...
+
+
+class MemoryLedgers:
+    """For a job in one process. With `parts`, for one of as many processes that cannot reach each other: each keeps an
+    equal part of every limit."""
+
+    def __init__(self, parts: int = 1) -> None:
+        self._parts = parts
+        self._ledgers: dict[str, MemoryLedger] = {}
+
+    def of(self, name: str, limits: ModelLimits) -> tuple[Ledger, ModelLimits]:
+        return self._ledgers.setdefault(name, MemoryLedger()), limits.divided(self._parts)
+
+
 class _Waiter:
     __slots__ = ("admitted", "tokens")
 
@@ -298,6 +318,7 @@ class Gate:
             self._starts.clear()
 
     def close(self) -> None:
+        """What this process held goes back."""
         if self._timer is not None:
             self._timer.cancel()
         self._ledger.change(lambda state: state.leave(self._owner))

@@ -1,0 +1,44 @@
+"""What a model's answer says about the tokens it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+_PROMPT = ("prompt_tokens", "input_tokens", "promptTokens")
+_COMPLETION = ("completion_tokens", "output_tokens", "completionTokens")
+_TOTAL = ("total_tokens", "totalTokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cost: float | None = None
+    """Money, if the service says so."""
+
+    @staticmethod
+    def read(extra_args: Mapping[str, Any]) -> TokenUsage | None:
+        """Out of a message's `extra_args`: under `usage` as services send it, or beside the other entries."""
+        given: Any = extra_args.get("usage")
+        found = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else extra_args
+        prompt, completion, total = (_first(found, names) for names in (_PROMPT, _COMPLETION, _TOTAL))
+        if prompt is None and completion is None and total is None:
+            return None
+        cost: Any = found.get("cost", extra_args.get("cost"))
+        return TokenUsage(
+            prompt_tokens=prompt or 0,
+            completion_tokens=completion or 0,
+            total_tokens=(prompt or 0) + (completion or 0) if total is None else total,
+            cost=float(cost) if isinstance(cost, int | float) else None,
+        )
+
+
+def _first(found: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = found.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return int(value)
+    return None
