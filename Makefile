@@ -2,7 +2,7 @@
 # `make PYTHON=/path/to/python3.12 test` takes another Python, `make test TESTS=tests/unit ARGS=-x` a part of the tests.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs-check lock clean setup
+.PHONY: help demo test torture lint format bench docs-check lock clean setup
 
 export PYTHON
 
@@ -23,6 +23,9 @@ demo: $(READY) ## see it work
 
 test: $(READY) ## run all tests (Spark included)
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) $(ARGS)
+
+torture: $(READY) ## kill jobs again and again, compare with undisturbed ones (N=200 SEED=1)
+	@$(BIN)/python -m tests.recovery.torture --runs $(or $(N),20) --seed $(or $(SEED),1) $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	@$(BIN)/ruff check .
