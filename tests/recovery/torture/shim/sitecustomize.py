@@ -4,6 +4,8 @@ Python imports a module of this name by itself where it is on the path. What is 
 folder that TORTURE_FOLDER names, again and again while the process runs; nothing here knows the product.
 """
 
+from __future__ import annotations
+
 import errno
 import faulthandler
 import json
@@ -11,6 +13,7 @@ import os
 import random
 import signal
 import time
+from typing import Any
 
 _folder = os.environ.get("TORTURE_FOLDER", "")
 _monotonic, _sleep = time.monotonic, time.sleep
@@ -20,11 +23,11 @@ _LOOK_S = 0.02
 
 
 class _Faults:
-    def __init__(self):
+    def __init__(self) -> None:
         self._read_at = -1.0
-        self._found = {}
+        self._found: dict[str, float] = {}
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> float:
         now = _monotonic()
         if now - self._read_at > _LOOK_S:
             self._read_at = now
@@ -33,14 +36,14 @@ class _Faults:
                     self._found = json.load(file)
             except (OSError, ValueError):
                 pass  # Not there yet, or not any more.
-        return self._found.get(name)
+        return self._found.get(name, 0)
 
 
 _faults = _Faults()
 _chance = random.Random()
 
 
-def _on_disk(path):
+def _on_disk(path: int | str | bytes | os.PathLike[str]) -> None:
     """Before a file of the job's disk is touched: waits or fails, as told."""
     if not _faults["slow"] and not _faults["errors"]:
         return
@@ -49,9 +52,8 @@ def _on_disk(path):
             path = os.readlink(f"/proc/self/fd/{path}")
         except OSError:
             return
-    path = os.fspath(path)
-    disk = os.path.join(_folder, "disk")
-    if not (path if isinstance(path, str) else os.fsdecode(path)).startswith(disk):
+    path = os.fsdecode(path)
+    if not path.startswith(os.path.join(_folder, "disk")):
         return
     if _faults["slow"]:
         _sleep(_chance.uniform(0.0, _faults["slow"]))
@@ -64,32 +66,32 @@ def _on_disk(path):
         raise OSError(number, os.strerror(number), path)
 
 
-def _bent_write(descriptor, data):
+def _bent_write(descriptor: int, data: Any) -> int:
     _on_disk(descriptor)
     return _write(descriptor, data)
 
 
-def _bent_fsync(descriptor):
+def _bent_fsync(descriptor: Any) -> None:
     _on_disk(descriptor if isinstance(descriptor, int) else descriptor.fileno())
-    return _fsync(descriptor)
+    _fsync(descriptor)
 
 
-def _bent_replace(source, target, **more):
+def _bent_replace(source: Any, target: Any, **more: Any) -> None:
     _on_disk(target)
-    return _replace(source, target, **more)
+    _replace(source, target, **more)
 
 
-def _bent_rename(source, target, **more):
+def _bent_rename(source: Any, target: Any, **more: Any) -> None:
     _on_disk(target)
-    return _rename(source, target, **more)
+    _rename(source, target, **more)
 
 
-def _bent_time():
-    return _time() + (_faults["clock_s"] or 0)
+def _bent_time() -> float:
+    return _time() + _faults["clock_s"]
 
 
-def _bent_time_ns():
-    return _time_ns() + (_faults["clock_s"] or 0) * 1_000_000_000
+def _bent_time_ns() -> int:
+    return _time_ns() + int(_faults["clock_s"]) * 1_000_000_000
 
 
 if _folder:
