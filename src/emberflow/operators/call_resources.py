@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from emberflow.operators.resource_views import FunctionToolView, ResourceView, unwrapped
+from emberflow.operators.resource_views import FunctionToolView, ResourceView
 from emberflow.plan.resources import ResourceType, resource_type
 
 if TYPE_CHECKING:
@@ -38,6 +38,17 @@ def inside_a_call() -> Generator[None]:
         yield
     finally:
         _in_call.reset(token)
+
+
+def part_of_a_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a plain function as a durable call does."""
+    with inside_a_call():
+        return function(*args, **kwargs)
+
+
+def function_of(func: Any) -> Any:
+    """What is to be called in the end."""
+    return func.durable_function if isinstance(func, NamedFunction) else func
 
 
 class NamedFunction:
@@ -133,19 +144,3 @@ class ResourceAccess:
 
     def spend(self, tokens: float = 0, cost: float = 0) -> None:
         """What a model's answers took; counts against budgets where there are any."""
-
-
-def method_of_view(func: Any) -> DurableMethod | None:
-    """`model.chat` given to `durable_execute_async`: recorded once, under the model's name."""
-    return func if isinstance(func, DurableMethod) else None
-
-
-__all__ = [
-    "METHODS",
-    "DurableMethod",
-    "NamedFunction",
-    "ResourceAccess",
-    "inside_a_call",
-    "method_of_view",
-    "unwrapped",
-]

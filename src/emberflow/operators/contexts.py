@@ -8,6 +8,7 @@ from typing import Any
 
 from emberflow.errors import NotKeyed, UnknownState
 from emberflow.events.batch import MIN_WATERMARK
+from emberflow.operators.admission import Ledgers
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,
@@ -42,7 +43,9 @@ class RuntimeContext:
         subtask: int = 0,
         parallelism: int = 1,
         parameters: dict[str, str] | None = None,
+        ledgers: Ledgers | None = None,
     ) -> None:
+        self.ledgers = ledgers
         self._step_name = step_name
         self._operator = operator
         self._subtask = subtask

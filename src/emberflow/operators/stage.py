@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from emberflow.errors import EmberflowError, KeySelectorFailed, describe_cause, shorten
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK, Batch
+from emberflow.operators.admission import Ledgers
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.durable import CallLog
@@ -122,11 +123,20 @@ class StageTask:
         output = self.entry if operator is None else operator.output
         return output.main if side_tag is None else output.side.setdefault(side_tag, [])
 
-    def open(self, subtask: int = 0, parallelism: int = 1, parameters: dict[str, str] | None = None) -> None:
+    def open(
+        self,
+        subtask: int = 0,
+        parallelism: int = 1,
+        parameters: dict[str, str] | None = None,
+        ledgers: Ledgers | None = None,
+    ) -> None:
+        """`ledgers` hold the limits of models that all tasks of the job share."""
         for operator in self.operators.values():
             keyed = operator if isinstance(operator, KeyedOperator) else None
             try:
-                operator.open(RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters))
+                operator.open(
+                    RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters, ledgers)
+                )
             except Exception as error:
                 raise operator.step.failed("(in open())", error) from error
 
