@@ -11,11 +11,21 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from emberflow.cli import approvals, dead_letters, demo, doctor, events, explain, run
+from emberflow.cli import (
+    approvals,
+    checkpoints,
+    dead_letters,
+    demo,
+    doctor,
+    events,
+    explain,
+    run,
+    savepoint,
+)
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
 from emberflow.errors import EmberflowError
 
-COMMANDS = (run, explain, events, approvals, dead_letters, doctor, demo)
+COMMANDS = (run, explain, events, approvals, dead_letters, checkpoints, savepoint, doctor, demo)
 
 EXAMPLES = """\
 examples:
@@ -25,6 +35,7 @@ examples:
   emberflow events show logs/                 show what an agent did
   emberflow approvals list state/             what agents ask people
   emberflow dead-letters list state/          what agents could not do
+  emberflow savepoint inspect PATH            what a savepoint holds
   emberflow doctor                            check this machine
 """
 

@@ -13,9 +13,10 @@ examples:
   emberflow run pipeline.py
   emberflow run pipeline.py --engine local --parallelism 4
   emberflow run pipeline.py --engine spark --master "local[2]" --checkpoint-dir state/pipeline
+  emberflow run pipeline.py --from-savepoint savepoints/monday --checkpoint-dir state/new
   emberflow run pipeline.py --quiet -- --input orders.csv
 
---parallelism and --checkpoint-dir win over what the program sets; --engine and --master stand for a choice that
+--parallelism, --checkpoint-dir and --from-savepoint win over what the program sets; --engine and --master stand for a choice that
 the program leaves open.
 
 {EXIT_CODES_HELP}"""
@@ -47,6 +48,16 @@ def add_parser(subparsers: Any) -> None:
         metavar="DIR",
         help="where state lives; a second run goes on where the first stopped",
     )
+    parser.add_argument(
+        "--from-savepoint",
+        metavar="PATH",
+        help="begin where the savepoint was taken, unless the checkpoint directory has a checkpoint",
+    )
+    parser.add_argument(
+        "--allow-non-restored-state",
+        action="store_true",
+        help="leave out the savepoint's state of steps that the program no longer has",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
     parser.set_defaults(run=run)
@@ -70,6 +81,10 @@ def environment_of(args: argparse.Namespace) -> dict[str, str]:
         variables["EMBERFLOW_PARALLELISM"] = str(args.parallelism)
     if args.checkpoint_dir is not None:
         variables["EMBERFLOW_CHECKPOINT_DIR"] = args.checkpoint_dir
+    if args.from_savepoint is not None:
+        variables["EMBERFLOW_SAVEPOINT"] = args.from_savepoint
+    if args.allow_non_restored_state:
+        variables["EMBERFLOW_ALLOW_NON_RESTORED_STATE"] = "1"
     if args.quiet:
         variables["EMBERFLOW_QUIET"] = "1"
     if args.traceback:

@@ -7,6 +7,7 @@ from pathlib import Path
 from emberflow.connectors.sink import sink_failed
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.manifest import write_atomically
+from emberflow.errors import InvalidArgument
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
@@ -60,3 +61,10 @@ def place_calls(start: SavepointStart, directory: str) -> None:
         path = Path(directory) / CALLS_FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, data)
+
+
+def job_has_ended() -> InvalidArgument:
+    return InvalidArgument(
+        "the job has ended, so no savepoint can be taken of it while it runs",
+        way_out="make one of its checkpoint directory: emberflow savepoint create CHECKPOINT_DIR SAVEPOINT_DIR",
+    )

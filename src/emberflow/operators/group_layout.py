@@ -7,6 +7,7 @@ read only when one of their keys turns up again. So a batch costs what it touche
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from emberflow.errors import CorruptData, NotSerializable
@@ -85,6 +86,19 @@ class GroupLayout:
             return None
         self._from_cold.add(key)
         return Entry(found)
+
+    @property
+    def saved(self) -> SavedScope | None:
+        """The group's scope as it was stored; None if it never was."""
+        return self._saved
+
+    def all_entries(self) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Every key of the group, hot or cold, for whoever takes all of it elsewhere."""
+        yield from self._hot.items()
+        for number in range(BUCKETS) if self._has_cold else ():
+            for key, values in self._bucket(number).items():
+                if key not in self._hot and key not in self._tombstones:
+                    yield key, values
 
     # pages share the numbers of the cold store with its buckets
 

@@ -163,6 +163,7 @@ class SavepointWriter:
         }
         self.groups = KeyGroups(max_parallelism)
         self.buffered = 0
+        self._discarded = False
         self._sources: dict[str, SourcePositions] = {}
         self._steps: dict[str, StepWriter] = {}
         self._sinks: list[str] = []
@@ -176,9 +177,13 @@ class SavepointWriter:
         self._guard(lambda: (self._folder / form.STATE_FOLDER).mkdir(parents=True))
         return self
 
+    def discard(self) -> None:
+        """Leaving the writer leaves nothing behind."""
+        self._discarded = True
+
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
-            if kind is None:
+            if kind is None and not self._discarded:
                 self._guard(self._finish)
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)

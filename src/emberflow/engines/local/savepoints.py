@@ -13,7 +13,7 @@ from typing import Any
 
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
-from emberflow.errors import InvalidArgument
+from emberflow.engines.savepoint_start import job_has_ended
 from emberflow.operators.scope import Scope
 from emberflow.savepoints.parts import add_entries, add_scope, step_of
 from emberflow.savepoints.restore import SavepointStart
@@ -42,7 +42,7 @@ class SavepointRequests:
         request = SavepointRequest(path, stops)
         with self._lock:
             if self._over:
-                raise ended()
+                raise job_has_ended()
             self._waiting.append(request)
             wake = self._wake
         if wake is not None:
@@ -71,7 +71,7 @@ class SavepointRequests:
             left = list(self._waiting)
             self._waiting.clear()
         for request in left:
-            request.done.set_exception(ended())
+            request.done.set_exception(job_has_ended())
 
 
 def _quietly(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
@@ -79,13 +79,6 @@ def _quietly(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
         loop.call_soon_threadsafe(event.set)
     except RuntimeError:
         pass  # The loop has ended; whoever closes the requests answers.
-
-
-def ended() -> InvalidArgument:
-    return InvalidArgument(
-        "the job has ended, so no savepoint can be taken of it while it runs",
-        way_out="make one of its checkpoint directory: emberflow savepoint create CHECKPOINT_DIR SAVEPOINT_DIR",
-    )
 
 
 def write_savepoint(

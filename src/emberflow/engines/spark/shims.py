@@ -163,6 +163,10 @@ def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: boo
             now_ms = timerValues.getCurrentProcessingTimeInMs()
             return self._rows(self._guard(self._level.on_rows)(key[0], rows, now_ms))
 
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:
+            now_ms = timerValues.getCurrentProcessingTimeInMs()
+            self._guard(self._level.on_initial)(key[0], initialState, now_ms)
+
         def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:
             now_ms = timerValues.getCurrentProcessingTimeInMs()
             expiry_ms = expiredTimerInfo.getExpiryTimeInMs()

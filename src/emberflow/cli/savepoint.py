@@ -1,0 +1,214 @@
+"""`emberflow savepoint`: makes savepoints of checkpoint directories, shows what is in them and changes it."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any
+
+from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from emberflow.savepoints import Savepoint, StateStep
+
+EPILOG = f"""\
+examples:
+  emberflow savepoint create state/orders savepoints/monday     of a stopped job's checkpoint directory
+  emberflow savepoint inspect savepoints/monday                 steps, sources, sizes
+  emberflow savepoint inspect savepoints/monday --step totals --key ann
+  emberflow savepoint edit savepoints/monday savepoints/mended --step totals --key ann --set count=0
+  emberflow savepoint edit savepoints/mended savepoints/without --step totals --key bob --delete
+  emberflow run pipeline.py --from-savepoint savepoints/mended
+
+A key is read as JSON where it is JSON (1, "1", ["a", 2]: a list stands for a tuple), else as the text it is.
+
+{EXIT_CODES_HELP}"""
+
+_SHOWN_KEYS = 20
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds `savepoint` to the command line."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "savepoint",
+        help="make, look at and change savepoints",
+        description="A savepoint is a copy of a job's state that another version of the program can start from.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, text: str, run: Any) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            epilog=EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        made.set_defaults(run=run)
+        return made
+
+    create = command("create", "make a savepoint of a job's checkpoint directory", _create)
+    create.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR")
+    create.add_argument("savepoint_dir", metavar="SAVEPOINT_DIR", help="must not exist yet")
+    create.add_argument(
+        "--master", help='Spark master to read the state of a Spark job with, e.g. "local[2]"'
+    )
+
+    inspect = command("inspect", "show what a savepoint holds", _inspect)
+    inspect.add_argument("path", metavar="PATH")
+    inspect.add_argument("--step", metavar="UID", help="the keys of this step")
+    inspect.add_argument("--key", metavar="K", help="only this key, with all its values")
+    inspect.add_argument("--limit", metavar="N", type=int, default=_SHOWN_KEYS, help="at most N keys")
+    inspect.add_argument("--json", action="store_true", help="as JSON; with --step: one key per line")
+
+    edit = command("edit", "write a changed copy of a savepoint", _edit)
+    edit.add_argument("path", metavar="PATH")
+    edit.add_argument("out", metavar="OUT", help="the new savepoint; must not exist yet")
+    edit.add_argument("--step", metavar="UID", required=True)
+    edit.add_argument("--key", metavar="K", required=True)
+    change = edit.add_mutually_exclusive_group(required=True)
+    change.add_argument("--set", metavar="NAME=JSON", action="append", help="the value of one of its states")
+    change.add_argument("--delete", action="store_true", help="remove the key's state")
+
+
+def _create(args: argparse.Namespace) -> int:
+    from emberflow.engines.offline_savepoint import create_savepoint
+
+    notes = create_savepoint(args.checkpoint_dir, args.savepoint_dir, master=args.master)
+    savepoint = _open(args.savepoint_dir)
+    print(f"{args.savepoint_dir}: {_totals(savepoint)}")
+    for note in notes:
+        print(f"note: {note}")
+    return ExitCode.OK
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    savepoint = _open(args.path)
+    savepoint.check()
+    if args.step is None:
+        _show_manifest(savepoint, as_json=args.json)
+        return ExitCode.OK
+    step = savepoint.step(args.step)
+    if args.key is not None:
+        key = parse_key(args.key)
+        values = step.get(key)
+        if values is None:
+            raise InvalidArgument(
+                f"step {args.step!r} has no key {key!r}",
+                way_out=f"emberflow savepoint inspect {args.path} --step {args.step} shows its keys",
+            )
+        _show_key(key, values, as_json=args.json)
+        return ExitCode.OK
+    for shown, (key, values) in enumerate(step.items()):
+        if shown >= args.limit:
+            print(f"… {step.summary.keys - shown:,} more (--limit)")
+            break
+        _show_key(key, values, as_json=args.json)
+    return ExitCode.OK
+
+
+def _edit(args: argparse.Namespace) -> int:
+    savepoint = _open(args.path)
+    step = savepoint.step(args.step)
+    key = parse_key(args.key)
+    if args.delete:
+        step.delete(key)
+    else:
+        step.update(key, **dict(_assignment(text, step, key) for text in args.set))
+    savepoint.write(args.out)
+    print(f"{args.out}: {_totals(_open(args.out))}")
+    return ExitCode.OK
+
+
+def _open(path: str) -> Savepoint:
+    from emberflow.savepoints import Savepoint
+
+    return Savepoint.read(path)
+
+
+def _assignment(text: str, step: StateStep, key: Any) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InvalidArgument(f"{text!r} is not NAME=JSON", way_out="write e.g. --set count=0")
+    known = step.get(key)
+    if known is not None and name not in known:
+        raise InvalidArgument(
+            f"key {key!r} has no state {name!r}", way_out=f"its states are: {', '.join(known)}"
+        )
+    try:
+        return name, _like((known or {}).get(name), json.loads(value))
+    except ValueError as error:
+        raise InvalidArgument(
+            f"the value {value!r} is not JSON", way_out="texts are written with quotes: --set name='\"ann\"'"
+        ) from error
+
+
+def _like(before: Any, value: Any) -> Any:
+    """JSON has no tuples; where one was, one stays."""
+    return _tuples(value) if isinstance(before, tuple) else value
+
+
+def parse_key(text: str) -> Any:
+    """A key as it is written on the command line."""
+    try:
+        return _tuples(json.loads(text))
+    except ValueError:
+        return text
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _show_manifest(savepoint: Savepoint, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    manifest = savepoint.manifest
+    if as_json:
+        print(json.dumps({**asdict(manifest), "bytes": manifest.bytes}, indent=2))
+        return
+    created = dt.datetime.fromtimestamp(manifest.created_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    print(f"savepoint of {manifest.job_name!r} on {manifest.engine}, {created}, format {manifest.format}")
+    print(f"{_totals(savepoint)}, {manifest.max_parallelism} key groups, epoch {manifest.epoch}")
+    for uid, source in savepoint.sources.items():
+        ended = sum(source.ended)
+        print(f"  source {uid}: {len(source.positions)} channels{f', {ended} ended' if ended else ''}")
+    for uid, step in savepoint.steps.items():
+        summary = step.summary
+        parts = [f"{summary.keys:,} keys"]
+        for count, name in (
+            (summary.event_timers, "event-time timers"),
+            (summary.processing_timers, "processing-time timers"),
+            (summary.parked, "runs in flight"),
+        ):
+            if count:
+                parts.append(f"{count:,} {name}")
+        print(f"  {summary.kind} {uid}: {', '.join(parts)}, {size(summary.bytes)}")
+
+
+def _show_key(key: Any, values: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"key": key, "values": values}, default=repr))
+        return
+    print(f"{key!r}")
+    for name, value in values.items():
+        print(f"  {name} = {value!r}")
+
+
+def _totals(savepoint: Savepoint) -> str:
+    keys = sum(step.summary.keys for step in savepoint.steps.values())
+    return f"{len(savepoint.steps)} steps with {keys:,} keys, {size(savepoint.manifest.bytes)}"
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,39 @@
+"""A savepoint of a local job's checkpoint directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.local.checkpoints import FileCheckpoints
+from emberflow.engines.local.savepoints import calls_folder, write_savepoint
+from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
+from emberflow.engines.manifest import Manifest
+from emberflow.errors import CheckpointUnusable
+from emberflow.savepoints.wiring import Wiring
+
+
+def create(home: Path, manifest: Manifest, wiring: Wiring, target: str, master: str | None) -> list[str]:
+    """See `engines/offline_savepoint.py`; there is no master here."""
+    store = SqliteCheckpoints(home) if (home / SQLITE_FILE).exists() else FileCheckpoints(home)
+    checkpoint = store.load()
+    if checkpoint is None:
+        raise CheckpointUnusable(
+            f"{home} has no checkpoint yet", way_out="let the job run until its first checkpoint"
+        )
+
+    def entries(uid: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        return store.stored_entries(uid) or iter(())
+
+    write_savepoint(
+        target,
+        wiring,
+        manifest.job_id,
+        manifest.max_parallelism,
+        checkpoint,
+        entries,
+        store,
+        calls_folder(str(home)),
+    )
+    return []

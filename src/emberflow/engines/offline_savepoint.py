@@ -1,0 +1,30 @@
+"""A savepoint of a checkpoint directory whose job does not run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.manifest import NAME, Manifest
+from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.savepoints.wiring import read_wiring
+
+
+def create_savepoint(directory: str, target: str, *, master: str | None = None) -> list[str]:
+    """Writes the latest checkpoint as a savepoint; returns what its maker should know."""
+    home = Path(directory)
+    path = home / NAME
+    try:
+        manifest = Manifest(**json.loads(path.read_text()))
+    except OSError as error:
+        raise CheckpointUnusable(
+            f"{directory} is not a checkpoint directory",
+            cause=describe_cause(error),
+            way_out="name the directory given as checkpoint_dir or --checkpoint-dir",
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise CorruptData(f"{path} is not a manifest of emberflow", cause=describe_cause(error)) from error
+    engine: Any = importlib.import_module(f"emberflow.engines.{manifest.engine}.offline")
+    return engine.create(home, manifest, read_wiring(home), target, master)

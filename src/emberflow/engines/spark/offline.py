@@ -1,0 +1,21 @@
+"""A savepoint of a Spark job's checkpoint directory; a session reads the state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emberflow.engines.manifest import Manifest
+from emberflow.engines.spark.engine import SparkEngine
+from emberflow.engines.spark.savepoints import last_batch, write_savepoint
+from emberflow.savepoints.wiring import Wiring
+
+
+def create(home: Path, manifest: Manifest, wiring: Wiring, target: str, master: str | None) -> list[str]:
+    """See `engines/offline_savepoint.py`."""
+    batch = write_savepoint(SparkEngine(master=master).session, home.resolve(), manifest, wiring, target)
+    if last_batch(home / "spark", "offsets") == batch:
+        return []
+    return [
+        f"micro-batch {batch + 1} was begun and not committed; if its output is visible already, it will come again. "
+        "To be exact, start the job once more and end it with stop_with_savepoint()."
+    ]
