@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.recovery.torture.plan import draw
 from tests.recovery.torture.run import Result, run_in_process
 
+_SHOWN = 3
+
 
 def campaign(
     seeds: Iterable[int], *, at_once: int, short: bool, engine: str | None, report: Path | None
@@ -57,7 +59,10 @@ def campaign(
 
 
 def line_of(result: Result) -> str:
-    verdict = "kept" if not result.violations else f"BROKEN: {'; '.join(result.violations)}"
+    verdict = "kept"
+    if result.violations:
+        more = f"; and {len(result.violations) - _SHOWN} more" if len(result.violations) > _SHOWN else ""
+        verdict = f"BROKEN: {'; '.join(result.violations[:_SHOWN])}{more}"
     line = (
         f"seed {result.seed:<5} {result.host:<12} {result.seconds:5.1f} s  {result.starts} starts  "
         f"calls {result.calls} / in flight again {result.repeated_in_flight} / "
@@ -70,7 +75,9 @@ def line_of(result: Result) -> str:
 
 
 def command_of(result: Result) -> str:
-    return f"make torture N=1 SEED={result.seed}{' ARGS=--short' if result.short else ''}"
+    options = ["--short"] * result.short + [f"--engine {result.engine}"] * bool(result.engine)
+    more = f' ARGS="{" ".join(options)}"' if options else ""
+    return f"make torture N=1 SEED={result.seed}{more}"
 
 
 def summary(results: list[Result], seconds: float) -> list[str]:

@@ -36,12 +36,26 @@ def processes_of(session: int) -> list[Process]:
 
 
 def workers_of(session: int) -> list[int]:
-    """Python workers that run keyed steps, or else any: what a daemon of pyspark has forked."""
+    """Python workers: what a daemon of pyspark has forked."""
     found = processes_of(session)
     daemons = {item.pid for item in found if "pyspark.daemon" in item.command}
-    workers = [item for item in found if item.pid in daemons and item.parent in daemons]
-    keyed = [item for item in workers if item.command.strip().endswith("pyspark.worker")]
-    return sorted(item.pid for item in keyed or workers)
+    return sorted(item.pid for item in found if item.pid in daemons and item.parent in daemons)
+
+
+def talking_to(port: int, pids: list[int]) -> list[int]:
+    """Those that have a connection to a port of this machine: a call in flight."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    wanted = {f"socket:[{row[9]}]" for row in rows if int(row[2].rpartition(":")[2], 16) == port}
+    return [pid for pid in pids if wanted & _open_files(pid)]
+
+
+def _open_files(pid: int) -> set[str]:
+    found: set[str] = set()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
 
 
 def executors_of(session: int) -> list[int]:

@@ -32,6 +32,8 @@ class Result:
     host: str
     plan: str
     short: bool
+    engine: str
+    """Empty: the seed's own."""
     seconds: float = 0.0
     starts: int = 0
     struck: list[str] = field(default_factory=list[str])
@@ -52,6 +54,7 @@ class Result:
             host=plan.host,
             plan=str(plan),
             short=plan.short,
+            engine=_other_engine(plan),
             violations=[problem],
             folder=folder,
         )
@@ -82,6 +85,7 @@ def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
         host=plan.host,
         plan=str(plan),
         short=plan.short,
+        engine=_other_engine(plan),
         seconds=round(time.monotonic() - began, 1),
         starts=tormentor.job.starts,
         struck=[str(item) for item in tormentor.struck],
@@ -94,6 +98,10 @@ def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
         violations=violations,
         folder=str(folder),
     )
+
+
+def _other_engine(plan: Plan) -> str:
+    return "" if draw(plan.seed, short=plan.short).engine == plan.engine else plan.engine
 
 
 def run_undisturbed(plan: Plan, folder: Path) -> Run:

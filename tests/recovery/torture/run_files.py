@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ class RunFiles:
         self.temporary = folder / "tmp"
         for path in (self.disk, self.temporary):
             path.mkdir(parents=True, exist_ok=True)
+
+    def processes(self) -> int:
+        """How many Python processes the job has had so far; each one leaves a file for its stack."""
+        return sum(name.startswith("stack-") for name in os.listdir(self.folder))
 
     def outputs(self) -> list[tuple[Any, ...]]:
         return read_committed(self.out)

@@ -12,14 +12,16 @@ from pathlib import Path
 from tests.recovery.torture.actors import Job, Server
 from tests.recovery.torture.judge import Cause
 from tests.recovery.torture.plan import Blow, Disturbance, Plan
-from tests.recovery.torture.processes import executors_of, kill, until, workers_of
+from tests.recovery.torture.processes import executors_of, kill, talking_to, until, workers_of
 from tests.recovery.torture.run_files import Progress, RunFiles
 
 HANG_GUARD_S = 120
-"""This long without a call, a start or a blow means that the job hangs."""
+"""This long without a call, a new process or a blow means that the job hangs."""
 _MOST_STARTS = 40
 _AFTERMATH_S = 3.0
 """A failure this long after a disk fault has ended is still put down to it."""
+_AIMED = 0.8
+"""Of the killed workers, how many are to have calls in flight."""
 _MODES = {Blow.SERVER_ERRORS: "500", Blow.SERVER_BUSY: "429", Blow.SERVER_HANGS: "hang"}
 _MAY_END_THE_JOB = {Blow.FULL_DISK, Blow.DISK_ERRORS, Blow.SERVER_ERRORS}
 
@@ -64,7 +66,7 @@ class Tormentor:
             if code is not None and not self._start_again(code):
                 return
             share = progress.calls() / self._expected
-            if (sign := (share, self.job.starts, len(self.struck))) != seen:
+            if (sign := (share, self.job.starts, len(self.struck), self._files.processes())) != seen:
                 seen, last_sign = sign, now
             elif now > last_sign + HANG_GUARD_S:
                 self.problems.append(f"the job hangs: nothing has happened for {HANG_GUARD_S} s")
@@ -148,11 +150,26 @@ class Tormentor:
             self.job.wait_until_gone()
             self.job.start()
         else:
-            find = workers_of if blow is Blow.KILL_WORKER else executors_of
-            until(lambda: find(self.job.pid) or self.job.ended() is not None, 10)
+            victims = self._victims(blow)
             begin = time.monotonic()
-            kill([self._chance.choice(victims)] if (victims := find(self.job.pid)) else [])
+            kill(victims)
         self.causes.append(Cause(begin=begin, end=time.monotonic(), what=blow.value))
+
+    def _victims(self, blow: Blow) -> list[int]:
+        """One worker, mostly one that has calls in flight, or one executor."""
+        if blow is Blow.KILL_EXECUTOR:
+            until(lambda: executors_of(self.job.pid) or self.job.ended() is not None, 10)
+            found = executors_of(self.job.pid)
+        else:
+            found: list[int] = []
+            if self._chance.random() < _AIMED:
+                until(lambda: self._calling() or self.job.ended() is not None, 2)
+                found = self._calling()
+            found = found or workers_of(self.job.pid)
+        return [self._chance.choice(found)] if found else []
+
+    def _calling(self) -> list[int]:
+        return talking_to(self.server.port, workers_of(self.job.pid))
 
 
 def fill(folder: Path) -> None:
