@@ -94,7 +94,13 @@ def test_a_call_in_flight_at_a_kill_may_be_made_again() -> None:
 
 def test_without_a_cause_no_call_may_be_made_again() -> None:
     for causes in ([], [kill(1.9)], [kill(9.1)]):
-        assert "without a cause: 'p2'" in judged(again(2, 9.0), causes=causes).violations[0]
+        assert "not in flight at any blow: 'p2'" in judged(again(2, 9.0), causes=causes).violations[0]
+
+
+def test_a_call_that_was_answered_long_before_a_kill_was_not_in_flight() -> None:
+    answered = [replace(call, answered_at=call.at + 0.1) for call in CALLS]
+    assert judged(again(2, 9.0), calls=answered, causes=[kill(2.2)]).violations == []
+    assert "not in flight" in judged(again(2, 9.0), calls=answered, causes=[kill(8.0)]).violations[0]
 
 
 def test_one_kill_excuses_one_repetition() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 ANSWERED = (200, 422)
 _SHOWN = 3
+_TO_RECORD_S = 2.0
+"""An answer that was sent this long before a blow has to be on disk, also if the action had not got it yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,7 @@ class Call:
     idempotency_key: str | None
     outcome: int | None = None
     """HTTP status; 0: the caller was gone; None: the server died before it had answered."""
+    answered_at: float | None = None
     kind: str = "call"
 
 
@@ -130,10 +133,16 @@ def _judge_repetitions(run: Run, verdict: Verdict) -> None:
                 verdict.asked_again_after_error += 1
             else:
                 repeated += 1
-                causes = _causes_between(run.causes, before.at, again.at, server_only=prompt in reconciled)
+                in_flight_to = again.at
+                if before.outcome in ANSWERED and before.answered_at is not None:
+                    in_flight_to = min(again.at, before.answered_at + _TO_RECORD_S)
+                causes = _causes_between(
+                    run.causes, before.at, in_flight_to, server_only=prompt in reconciled
+                )
                 if not causes:
                     verdict.violations.append(
-                        f"a call was made again after {(again.at - before.at) * 1000:.0f} ms without a cause: {prompt!r}"
+                        f"a call was made again after {(again.at - before.at) * 1000:.0f} ms "
+                        f"and was not in flight at any blow: {prompt!r}"
                     )
         verdict.repeated_in_flight += repeated
         causes = _causes_between(run.causes, calls[0].at, calls[-1].at)

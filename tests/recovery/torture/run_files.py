@@ -38,6 +38,8 @@ class RunFiles:
     def calls(self) -> list[Call]:
         received: dict[str, dict[str, Any]] = {}
         for entry in _lines(self.record):
+            if "outcome" in entry:
+                entry["answered_at"] = entry["t"]
             # What is written when it was answered adds the outcome; the time stays that of its arrival.
             received[entry["id"]] = {**entry, **received.get(entry["id"], {})}
         return [
@@ -46,6 +48,7 @@ class RunFiles:
                 prompt=entry["prompt"],
                 idempotency_key=entry.get("idempotency_key"),
                 outcome=entry.get("outcome"),
+                answered_at=entry.get("answered_at"),
                 kind=entry["kind"],
             )
             for entry in received.values()
