@@ -1,0 +1,78 @@
+"""Starting appenders as real processes, and ending them the hard way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.contracts.places import Place
+
+ROOT = Path(__file__).resolve().parents[2]
+HANG_GUARD_S = 120
+
+
+class Appender:
+    def __init__(self, place: Place, command: str, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.contracts.appender", place.to_json(), command, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
+        )
+        self.owner = self.line()
+
+    def line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> list[str]:
+        """What it had said when it died."""
+        self._process.kill()
+        # A line without an end was never said.
+        return [line.strip() for line in self._rest().splitlines(keepends=True) if line.endswith("\n")]
+
+    def finish(self) -> list[str]:
+        said = self._rest()
+        assert self._process.returncode == 0, said
+        return said.split()
+
+    def _rest(self) -> str:
+        # Not communicate(): it does not know what line() has in its buffer.
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        said = self._process.stdout.read()
+        self._process.wait(HANG_GUARD_S)
+        return said
+
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+
+@contextmanager
+def appender(place: Place, command: str, *arguments: str) -> Iterator[Appender]:
+    child = Appender(place, command, *arguments)
+    try:
+        yield child
+    finally:
+        if child.running():
+            child.kill()
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Waits for something that must happen by itself; the limit only keeps a broken test from hanging."""
+    deadline_s = time.monotonic() + HANG_GUARD_S
+    while not true():
+        assert time.monotonic() < deadline_s, "it never happened"
+        time.sleep(0.05)

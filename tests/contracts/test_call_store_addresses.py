@@ -1,0 +1,109 @@
+"""From the address in a job's options to the store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emberflow.engines.call_stores.addresses import open_store
+from emberflow.engines.call_stores.files import FileCallStore
+from emberflow.engines.call_stores.objects import ObjectCallStore
+from emberflow.engines.call_stores.postgres import PostgresCallStore
+from emberflow.engines.call_stores.redaction import redacted, secrets_of, shown
+from emberflow.errors import InvalidArgument
+from tests.contracts.places import read_all
+from tests.contracts.servers import BucketServer, PostgresServer
+
+
+def test_a_path_and_a_file_address_are_one_place(tmp_path: Path) -> None:
+    folder = tmp_path / "with space"
+    plain = open_store(str(folder), "a/job")
+    address = open_store(folder.as_uri(), "a/job")
+    other = open_store(str(folder), "../a")
+    plain.append([b"1"], sync=True)
+
+    assert isinstance(plain, FileCallStore)
+    assert read_all(address, plain.owner) == [b"1"]
+    assert other.read_new() == []
+    assert [path.parent for path in folder.iterdir()] == [folder]
+    plain.close()
+
+
+def test_postgres(postgres_server: PostgresServer) -> None:
+    store, other = open_store(postgres_server.dsn, "addresses"), open_store(postgres_server.dsn, "addresses")
+    store.append([b"1"], sync=True)
+
+    assert isinstance(store, PostgresCallStore)
+    assert read_all(other, store.owner) == [b"1"]
+    store.close()
+    other.close()
+
+
+def test_a_bucket_with_settings(bucket_server: BucketServer) -> None:
+    address = f"{bucket_server.uri}/some/folder/?{bucket_server.settings}"
+    store, other, stranger = (open_store(address, job) for job in ("a b", "a b", "a"))
+    store.append([b"1"], sync=True)
+
+    assert isinstance(store, ObjectCallStore)
+    assert read_all(other, store.owner) == [b"1"]
+    assert stranger.read_new() == []
+    store.close()
+
+
+@pytest.mark.parametrize("address", ["redis://u:hidden@host/0", "ftp://host/x"], ids=["redis", "ftp"])
+def test_an_unknown_kind_names_those_there_are(address: str) -> None:
+    with pytest.raises(InvalidArgument, match="there is no call store for") as caught:
+        open_store(address, "job")
+    for known in ("a path", "file://", "postgresql://", "s3://", "gs://", "abfs://", "hdfs://"):
+        assert known in caught.value.way_out
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["", "s3://"], ids=["empty", "only-a-scheme"])
+def test_no_place_is_refused(address: str) -> None:
+    with pytest.raises(InvalidArgument, match="names no place"):
+        open_store(address, "job")
+
+
+@pytest.mark.parametrize(
+    ("package", "address", "extra"),
+    [
+        ("psycopg", "postgresql://u:hidden@host/db", "emberflow[postgres]"),
+        ("pyarrow", "s3://b/x", "emberflow[files]"),
+    ],
+    ids=["psycopg", "pyarrow"],
+)
+def test_a_missing_package_says_what_to_install(package: str, address: str, extra: str) -> None:
+    code = f"""
+import sys
+sys.modules[{package!r}] = None
+from emberflow.engines.call_stores.addresses import open_store
+from emberflow.errors import PackageMissing
+assert not [name for name in ("psycopg", "pyarrow") if sys.modules.get(name)], "not lazy"
+try:
+    open_store({address!r}, "job")
+except PackageMissing as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f"pip install '{extra}'" in done.stdout
+    assert "hidden" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "said", "told"),
+    [
+        ("postgresql://u:pa%40ss@h/db", "wrong password pa@ss or pa%40ss", "wrong password *** or ***"),
+        ("postgresql://u:pa@ss/word@h/db", 'host "ss/word@h" or "word"', 'host "ss/***@h" or "***"'),
+        ("host=h password='a b\\'c' user=u", "it was a b\\'c", "it was ***"),
+        ("s3://key:secret@b/x?secret_key=other", "secret and other", "*** and ***"),
+        ("postgresql://h/db", "nothing to hide at h/db", "nothing to hide at h/db"),
+    ],
+    ids=["quoted", "unquoted", "settings", "bucket", "none"],
+)
+def test_secrets_stay_hidden(address: str, said: str, told: str) -> None:
+    assert redacted(said, address) == told
+    assert not [secret for secret in secrets_of(address) if secret in shown(address)]

@@ -1,0 +1,216 @@
+"""What every store of durable calls promises, on every kind of store, with real processes and real servers (A15)."""
+
+from __future__ import annotations
+
+import random
+import signal
+
+import pytest
+
+from tests.contracts.appender import GROUP, record, replacement
+from tests.contracts.children import appender, until
+from tests.contracts.places import KINDS, Opened, Place, read_all
+
+pytestmark = pytest.mark.parametrize("place", KINDS, indirect=True)
+
+
+class TestRecords:
+    def test_come_in_order_and_once(self, opened: Opened) -> None:
+        writer, reader = opened(), opened()
+        writer.append([b"1", b"2"], sync=True)
+        first = read_all(reader, writer.owner)
+        writer.append([b"3"], sync=True)
+        writer.append([b"", b"4" * 100_000], sync=True)
+
+        assert first == [b"1", b"2"]
+        assert read_all(reader, writer.owner) == [b"3", b"", b"4" * 100_000]
+        assert reader.read_new() == []
+
+    def test_are_read_by_every_other_owner_but_not_by_oneself(self, opened: Opened) -> None:
+        stores = [opened() for _ in range(3)]
+        for store in stores:
+            store.append([store.owner.encode()], sync=True)
+
+        for store in stores:
+            others = sorted(other.owner for other in stores if other is not store)
+            assert sorted(store.read_new()) == [(owner, [owner.encode()]) for owner in others]
+            assert store.owners() == others
+
+    def test_unsynced_ones_are_seen_soon_and_in_order(self, opened: Opened) -> None:
+        writer, reader = opened(), opened()
+        seen: list[bytes] = []
+
+        def all_there() -> bool:
+            seen.extend(read_all(reader, writer.owner))
+            return len(seen) >= 3
+
+        writer.append([b"1"], sync=False)
+        writer.append([b"2", b"3"], sync=False)
+        until(all_there)
+        writer.append([b"4"], sync=False)
+        writer.append([b"5"], sync=True)
+
+        assert seen + read_all(reader, writer.owner) == [b"1", b"2", b"3", b"4", b"5"]
+
+    def test_unsynced_ones_are_there_after_a_close(self, opened: Opened) -> None:
+        writer, reader = opened(), opened()
+        writer.append([b"1"], sync=False)
+        writer.close()
+
+        assert read_all(reader, writer.owner) == [b"1"]
+
+    def test_of_two_jobs_do_not_meet(self, opened: Opened, place: Place) -> None:
+        other = Place(
+            kind=place.kind, address=place.address, job_id=place.job_id + "x", settings=place.settings
+        ).open()
+        other.append([b"theirs"], sync=True)
+
+        mine = opened()
+        assert mine.read_new() == []
+        assert mine.owners() == []
+        other.close()
+
+    def test_nothing_is_there_before_the_first(self, opened: Opened) -> None:
+        store = opened()
+
+        assert store.read_new() == []
+        assert store.owners() == []
+        assert store.size == 0
+        store.append([], sync=True)
+        store.replace([])
+        assert opened().read_new() == []
+
+
+class TestReplace:
+    def test_gives_the_new_ones_only(self, opened: Opened) -> None:
+        writer, early = opened(), opened()
+        writer.append([b"1", b"2"], sync=True)
+        assert read_all(early, writer.owner) == [b"1", b"2"]
+        writer.append([b"3"], sync=False)
+        writer.replace([b"2"])
+        writer.append([b"4"], sync=True)
+
+        assert read_all(opened(), writer.owner) == [b"2", b"4"]
+        assert read_all(early, writer.owner) == [b"2", b"4"]
+
+    def test_bounds_the_size(self, opened: Opened) -> None:
+        writer = opened()
+        sizes: list[int] = []
+        for _ in range(5):
+            for _ in range(5):
+                writer.append([b"x" * 1000], sync=True)
+            sizes.append(writer.size)
+            writer.replace([b"kept"])
+
+        assert 5_000 <= sizes[0] <= 6_000
+        assert max(sizes) - min(sizes) < 200
+        assert writer.size < 100
+
+    def test_with_nothing_leaves_nothing(self, opened: Opened) -> None:
+        writer = opened()
+        writer.append([b"1"], sync=True)
+        writer.replace([])
+
+        assert read_all(opened(), writer.owner) == []
+        writer.append([b"2"], sync=True)
+        assert read_all(opened(), writer.owner) == [b"2"]
+
+    def test_a_kill_leaves_the_old_ones_or_the_new_ones(self, opened: Opened, place: Place) -> None:
+        chance = random.Random(5)
+        for _ in range(4):
+            with appender(place, "replace-for-ever") as child:
+                for _ in range(chance.randint(2, 12)):
+                    last = int(child.line())
+                said = [int(line) for line in child.kill()]
+            last = max([last, *said])
+
+            left = set(read_all(opened(), child.owner))
+
+            assert left >= set(replacement(last)) or left >= set(replacement(last + 1))
+
+
+class TestProcesses:
+    def test_two_at_once_lose_nothing(self, opened: Opened, place: Place) -> None:
+        reader = opened()
+        seen: dict[str, list[bytes]] = {}
+
+        def read() -> None:
+            for owner, records in reader.read_new():
+                seen.setdefault(owner, []).extend(records)
+
+        with appender(place, "append", "60") as first, appender(place, "append", "60") as second:
+            while first.running() or second.running():
+                read()
+            first.finish()
+            second.finish()
+        read()
+
+        expected = [record(number) for number in range(60 * GROUP)]
+        assert seen == {first.owner: expected, second.owner: expected}
+
+    def test_a_killed_one_is_dead_and_all_it_was_promised_is_there(
+        self, opened: Opened, place: Place
+    ) -> None:
+        reader = opened()
+        chance = random.Random(7)
+        with appender(place, "append-for-ever") as child:
+            for _ in range(chance.randint(5, 40)):
+                last = int(child.line())
+            assert reader.alive(child.owner)
+            last = max([last, *map(int, child.kill())])
+        until(lambda: not reader.alive(child.owner))
+
+        seen = read_all(reader, child.owner)
+
+        assert seen == [record(number) for number in range(len(seen))]
+        assert len(seen) >= (last + 1) * GROUP
+        assert reader.owners() == [child.owner]
+        reader.remove(child.owner)
+        assert reader.owners() == []
+
+    def test_one_that_stands_still_counts_as_dead(self, opened: Opened, place: Place) -> None:
+        reader = opened()
+        with appender(place, "hold") as child:
+            assert child.line() == "holding"
+            assert reader.alive(child.owner)
+            child.signal(signal.SIGSTOP)
+            until(lambda: not reader.alive(child.owner))
+            child.signal(signal.SIGCONT)
+            until(lambda: reader.alive(child.owner))
+
+    def test_one_that_lives_stays_alive_without_appending(self, opened: Opened, place: Place) -> None:
+        reader = opened()
+        with appender(place, "hold") as child, appender(place, "hold") as other:
+            assert child.line() == other.line() == "holding"
+            other.signal(signal.SIGSTOP)
+            # As long as it takes to declare one dead that does not beat.
+            until(lambda: [reader.alive(child.owner), reader.alive(other.owner)] == [True, False])
+            assert reader.alive(child.owner)
+
+    def test_one_that_closes_is_dead_at_once_and_its_part_stays(self, opened: Opened) -> None:
+        writer, reader = opened(), opened()
+        writer.append([b"1"], sync=True)
+        assert reader.alive(writer.owner)
+        writer.close()
+
+        assert not reader.alive(writer.owner)
+        assert read_all(reader, writer.owner) == [b"1"]
+
+    def test_nobody_knows_a_stranger(self, opened: Opened) -> None:
+        store = opened()
+        assert not store.alive("1-nobody")
+        store.remove("1-nobody")
+
+
+class TestRemove:
+    def test_takes_one_part_and_may_be_repeated(self, opened: Opened) -> None:
+        gone, kept, reader = opened(), opened(), opened()
+        gone.append([b"1"], sync=True)
+        kept.append([b"2"], sync=True)
+        gone.close()
+        for store in (reader, reader, kept):
+            store.remove(gone.owner)
+
+        assert reader.owners() == [kept.owner]
+        assert reader.read_new() == [(kept.owner, [b"2"])]
+        assert not reader.alive(gone.owner)
