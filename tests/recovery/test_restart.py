@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from emberflow.engines.restart import Restarts
 from emberflow.errors import CorruptData, InvalidArgument, ProgramChanged, StepFailed
 from emberflow.event_time.clock import FixedClock
-from emberflow.streams import RestartStrategies
+from emberflow.streams import CollectSink, JobStatus, RestartStrategies
+from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, SPARK, Crash, Cut, Host, TestSource
 
 FAILURE = StepFailed("step 'x' failed")
+
+COUNTS = [("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3), ("c", 1), ("a", 4)]
 
 
 class SteeredClock(FixedClock):
@@ -74,3 +81,62 @@ def test_strategies_refuse_nonsense() -> None:
         RestartStrategies.exponential_delay_restart(1_000, 10)
     with pytest.raises(InvalidArgument, match="jitter_factor"):
         RestartStrategies.exponential_delay_restart(jitter_factor=1.5)
+
+
+HOSTS = [
+    *(pytest.param(host, id=str(host)) for host in (LOCAL, LOCAL_2, LOCAL_SQLITE)),
+    pytest.param(SPARK, id="spark", marks=pytest.mark.spark),
+]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_job_that_fails_goes_on_from_its_latest_checkpoint(host: Host, tmp_path: Path) -> None:
+    out: list[Any] = []
+    env = host.environment(checkpoint_dir=tmp_path / "checkpoints").enable_checkpointing(20)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10))
+    stream = env.from_source(TestSource(words(), batch=2), source_name="words")
+    pairs = stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+    pairs.sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
+    job = env.execute_async("restarts")
+    job.get_job_execution_result()
+    assert sorted(out) == sorted(COUNTS)
+    assert job.metrics.restarts == 2
+
+
+def words() -> list[Any]:
+    """Crashes are made anew for every test: each strikes once."""
+    return ["a", "b", "a", Crash(), "b", "a", Cut(), "c", Crash(), "a"]
+
+
+def test_without_a_checkpoint_directory_state_is_kept_for_the_life_of_the_job() -> None:
+    out: list[Any] = []
+    env = LOCAL.environment().enable_checkpointing(5)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3))
+    stream = env.from_source(TestSource(words(), batch=2), source_name="words")
+    pairs = stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+    pairs.sink_to(CollectSink(lambda batch: out.extend(batch.values)))
+    env.execute("restarts")
+    assert sorted(out) == sorted(COUNTS)
+
+
+def test_a_strategy_that_is_used_up_ends_the_job(tmp_path: Path) -> None:
+    env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2))
+    env.from_collection([1]).map(lambda number: 1 // 0).print()
+    job = env.execute_async("fails")
+    with pytest.raises(StepFailed, match="ZeroDivisionError"):
+        job.get_job_execution_result()
+    assert job.metrics.restarts == 2
+
+
+def test_a_job_that_waits_to_run_again_can_be_canceled(tmp_path: Path) -> None:
+    env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 3_600_000))
+    env.from_collection([1]).map(lambda number: 1 // 0).print()
+    job = env.execute_async("fails")
+    ends = time.monotonic() + 60
+    while not job.metrics.restarts:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    job.cancel()
+    assert job.get_job_status() is JobStatus.CANCELED

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from emberflow.connectors.sink import sink_failed
 from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.manifest import write_atomically
-from emberflow.errors import InvalidArgument
+from emberflow.errors import CheckpointUnusable, InvalidArgument
+from emberflow.events.codecs import decode
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
 from emberflow.savepoints.restore import SavepointStart, open_start
 from emberflow.savepoints.wiring import FILE, Wiring, read_wiring, wiring_json, wiring_of
 
+_OF_ONE_RUN = ("claimed", "ended", "due")
+"""Records that speak of processes and key groups of the job that wrote them."""
+
 
 def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> SavepointStart | None:
     """The savepoint that the job begins with. A job that has a checkpoint of its own goes on from that."""
-    if config.savepoint is None or has_checkpoint:
+    if has_checkpoint:
+        return None
+    if config.savepoint is None:
+        _check_not_begun(config.checkpoint_dir)
         return None
     return open_start(
         config.savepoint,
@@ -25,6 +34,16 @@ def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> Sav
         config.max_parallelism,
         allow_non_restored_state=config.allow_non_restored_state,
     )
+
+
+def _check_not_begun(directory: str | None) -> None:
+    """A job that was to begin from a savepoint and has no checkpoint yet must not begin without it."""
+    known = directory is not None and (Path(directory) / FILE).exists()
+    if known and directory is not None and read_wiring(Path(directory)).first_epoch:
+        raise CheckpointUnusable(
+            f"the job in {directory} was to begin from a savepoint and has no checkpoint yet",
+            way_out="start it with the savepoint again, or with an empty checkpoint directory",
+        )
 
 
 def keep_wiring(graph: JobGraph, directory: str | None, start: SavepointStart | None) -> Wiring:
@@ -57,10 +76,18 @@ def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
 
 def place_calls(start: SavepointStart, directory: str) -> None:
     """The log of durable calls goes on in the job's own directory: what was answered is not asked again."""
-    for name, data in start.reader.call_files():
-        path = Path(directory) / CALLS_FOLDER / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, data)
+    with tempfile.TemporaryDirectory(prefix="emberflow-calls-") as temporary:
+        for name, data in start.reader.call_files():
+            (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(temporary) / name).write_bytes(data)
+        before = FileCallStore(Path(temporary))
+        for _, records in before.read_new():
+            kept = [record for record in records if decode(record)[0] not in _OF_ONE_RUN]
+            if kept:
+                store = FileCallStore(Path(directory) / CALLS_FOLDER)
+                store.append(kept, sync=True)
+                store.close()
+        before.close()
 
 
 def job_has_ended() -> InvalidArgument:
