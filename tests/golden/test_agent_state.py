@@ -114,7 +114,7 @@ def test_a_run_in_flight_goes_on() -> None:
     assert isinstance(saved, SavedScope)
     scope = new_scope(Pages(stored), saved=saved, entries={"ann": Entry(entry)})
     operator, calls, outputs = opened(scope)
-    operator.fire_processing_timers()
+    operator.resume()
     calls.finish()
     operator.receive(0, (0, 0), Batch([]), MAX_WATERMARK)
     operator.close()

@@ -1,133 +1,265 @@
-"""The durable log of calls as files: one segment per process and epoch, appended to in groups.
+"""The durable log of calls: what its records mean, and how long they are kept. Where they are kept is a store's business.
 
-An epoch is what is committed at once: a micro-batch, or the time between two local checkpoints. When an epoch is
-committed its segments are not needed any more. A record is its length, a checksum and its bytes; a torn tail, which a
-crash leaves behind, is dropped when the segment is read.
+An epoch is what is committed at once: a micro-batch, or the time between two local checkpoints. Once an epoch is
+committed, its records are not needed any more, but for those of *parked* actions: state holds their beginning, their
+calls go on meanwhile. A process *claims* an action while it runs it, so that nobody else does; the claim ends with the
+action, or with the process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import struct
 import threading
-import uuid
-import zlib
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import time
+from collections.abc import Iterable
+from typing import Any
 
-from emberflow.errors import CallLogFailed, NotSerializable, describe_cause
+from emberflow.engines.call_stores.contract import CallStore
+from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.durable import CallRecord
 
 CALLS_FOLDER = "calls"
-_HEADER = struct.Struct("<II")
-_MAGIC = b"EFCL\x01"
-_LARGEST = 256 * 1024 * 1024
+_SMALLEST_PART = 1024 * 1024
+_ALIVE_S = 0.5
+_KEPT_EPOCHS = 20
+"""How long it stays known that an action was resumed, so that no process takes an older record for the newest."""
+
+# Kinds of records.
+_EPOCH = "epoch"
+_CALL = "call"
+_FORGOTTEN = "forgotten"
+_PARKED = "parked"
+_RESUMED = "resumed"
+_CLAIMED = "claimed"
+_ENDED = "ended"
+_DUE = "due"
 
 Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
-class FileCallLog:
-    """One per process and job. Used from the operator's thread and from the calls' event loop."""
+class StoredCallLog:
+    """One per process and job. Used from the operator's thread and from the calls' event loop.
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._owner = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
-        self._known: dict[str, CallRecord] = {}
-        self._read_to: dict[Path, int] = {}
+    Without `claims` there is no other process that could run an action of the job at the same time.
+    """
+
+    def __init__(self, store: CallStore, *, claims: bool = False) -> None:
+        self._store = store
+        self._claims_actions = claims
+        self._known: dict[str, tuple[int, CallRecord]] = {}
+        self._parked: dict[str, int] = {}
+        self._resumed: dict[str, int] = {}
+        """action -> epoch. Parts are read in any order, so the epochs decide which of the two came later."""
+        self._claims: dict[str, str] = {}
+        self._due: dict[str, int | None] = {}
+        self._epochs: dict[str, int] = {}
+        self._alive: dict[str, tuple[bool, float]] = {}
         self._epoch = -1
-        self._file: int | None = None
-        # Whoever holds it may write, and finds what is on disk and what is known in step.
-        self._disk = threading.Lock()
-        self._pending: list[tuple[CallRecord, bytes, Waiter]] = []
+        self._marked_epoch = -1
+        self._part_limit = _SMALLEST_PART
+        # Whoever holds it may write, and finds what is stored and what is known in step.
+        self._lock = threading.RLock()
+        self._pending: list[tuple[CallRecord | None, bytes, Waiter | None]] = []
         self._wake = threading.Event()
         self._writer: threading.Thread | None = None
         self._closed = False
 
-    # what operators call
+    # calls
 
     def find(self, call_id: str) -> CallRecord | None:
-        return self._known.get(call_id)
+        found = self._known.get(call_id)
+        return None if found is None else found[1]
 
     async def write(self, record: CallRecord) -> None:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._pending.append((record, _framed(record), (loop, future)))
-        if self._writer is None:
-            self._writer = threading.Thread(target=self._work, name="emberflow-call-log", daemon=True)
-            self._writer.start()
-        self._wake.set()
+        self._enqueue(record, _encoded(record), (loop, future))
         await future
 
     def write_now(self, record: CallRecord) -> None:
-        data = _framed(record)
-        with self._disk:
-            self._append([data])
-            self._known[record.call_id] = record
+        data = _encoded(record)
+        with self._lock:
+            self._append([data], sync=True)
+            self._known[record.call_id] = self._epoch, record
 
     def forget(self, call_ids: Iterable[str]) -> None:
-        with self._disk:
+        with self._lock:
             gone = [call_id for call_id in call_ids if call_id in self._known]
             if gone:
-                self._append([_framed(call_id) for call_id in gone])
+                self._append([encode((_FORGOTTEN, call_id)) for call_id in gone], sync=True)
                 for call_id in gone:
                     del self._known[call_id]
 
-    # what engines call
+    # actions
 
-    def resume(self, epoch: int) -> None:
-        """After a start: whatever any process before this one has left is known."""
-        self._read_others()
-        self.begin(epoch, lambda call_id: True)
+    def claim(self, action: str) -> bool:
+        """Whether this process is to run the action: False if another run of it goes on somewhere."""
+        if not self._claims_actions:
+            return True
+        if self.running(action):
+            return False
+        self._claims[action] = self._store.owner
+        self._enqueue(None, encode((_CLAIMED, action)), None)
+        return True
 
-    def begin(self, epoch: int, live: Callable[[str], bool]) -> None:
-        """A new epoch: what was committed before it goes, but for the `live` calls of runs in flight; what other
-        processes wrote in it is read."""
-        if epoch != self._epoch:
-            with self._disk:
-                self._close_file()
-                self._epoch = epoch
-                self._known = {call_id: record for call_id, record in self._known.items() if live(call_id)}
-                if self._known:
-                    self._append([_framed(record) for record in self._known.values()])
-            for path in self._segments():
-                if _epoch_of(path) < epoch:
-                    path.unlink(missing_ok=True)
-                    self._read_to.pop(path, None)
-        self._read_others()
+    def ended(self, action: str) -> None:
+        """The action that this process claimed has ended; what it leaves behind is in the log."""
+        if self._claims_actions:
+            self._claims.pop(action, None)
+            self._enqueue(None, encode((_ENDED, action)), None)
+
+    def running(self, action: str) -> bool:
+        """Whether a process that is alive runs the action."""
+        owner = self._claims.get(action)
+        if owner is None:
+            return False
+        if owner == self._store.owner or self._is_alive(owner):
+            return True
+        # First judged lost, then looked at once more: it may have ended just before its process did.
+        self.refresh()
+        with self._lock:
+            if self._claims.get(action) == owner:
+                del self._claims[action]
+        return False
+
+    def park(self, actions: Iterable[str]) -> None:
+        """State that is about to be committed holds the beginning of these actions. Durable when it returns. Said again
+        in every epoch that touches them: in a repeated batch, an attempt before may have resumed them."""
+        with self._lock:
+            new = [item for item in actions if self._parked.get(item) != self._epoch]
+            if new:
+                self._append([encode((_PARKED, self._epoch, new))], sync=True)
+                for action in new:
+                    self._parked[action] = self._epoch
+
+    def resumed(self, action: str) -> None:
+        """State no longer holds the action, once the epoch is committed."""
+        if action in self._parked:
+            self._resumed[action] = self._epoch
+            self._enqueue(None, encode((_RESUMED, self._epoch, action)), None)
+
+    # epochs
+
+    def begin(self, epoch: int) -> None:
+        """An epoch begins, perhaps once more. Earlier ones are committed: what only they needed goes."""
+        with self._lock:
+            self.refresh()
+            if epoch == self._epoch:
+                return
+            self._epoch = epoch
+            dead = [owner for owner in self._store.owners() if not self._store.alive(owner)]
+            if dead:
+                self.refresh()
+            for action, end in [*self._resumed.items()]:
+                if end < epoch and not self._is_parked(action):
+                    self._parked.pop(action, None)
+                    if end < epoch - _KEPT_EPOCHS:
+                        del self._resumed[action]
+            self._known = {
+                call_id: (written, record)
+                for call_id, (written, record) in self._known.items()
+                if written >= epoch or _action_of(call_id) in self._parked
+            }
+            if dead or self._store.size > self._part_limit:
+                self._rewrite()
+            for owner in dead:
+                self._store.remove(owner)
+                self._epochs.pop(owner, None)
+                for action in [action for action, by in self._claims.items() if by == owner]:
+                    del self._claims[action]
+
+    def _rewrite(self) -> None:
+        """Only what is still needed stays in this process's part."""
+        kept: list[bytes] = [encode((_EPOCH, self._epoch))]
+        kept.extend(encode((_PARKED, at, [action])) for action, at in self._parked.items())
+        kept.extend(encode((_RESUMED, end, action)) for action, end in self._resumed.items())
+        mine = self._store.owner
+        kept.extend(encode((_CLAIMED, action)) for action, owner in self._claims.items() if owner == mine)
+        kept.extend(encode((_DUE, name, at_ms)) for name, at_ms in self._due.items() if at_ms is not None)
+        kept.extend(encode((_CALL, record)) for _, record in self._known.values())
+        self._store.replace(kept if len(kept) > 1 else [])
+        self._marked_epoch = self._epoch if len(kept) > 1 else -1
+        self._part_limit = max(_SMALLEST_PART, 2 * self._store.size)
+
+    def refresh(self) -> None:
+        """Takes in what other processes wrote."""
+        with self._lock:
+            for owner, records in self._store.read_new():
+                for data in records:
+                    self._apply(owner, decode(data))
+
+    def _apply(self, owner: str, record: tuple[Any, ...]) -> None:
+        kind = record[0]
+        if kind == _CALL:
+            call: CallRecord = record[1]
+            self._known[call.call_id] = self._epochs.get(owner, -1), call
+        elif kind == _CLAIMED:
+            self._claims[record[1]] = owner
+        elif kind == _ENDED:
+            if self._claims.get(record[1]) == owner:
+                del self._claims[record[1]]
+        elif kind == _EPOCH:
+            self._epochs[owner] = record[1]
+        elif kind == _FORGOTTEN:
+            self._known.pop(record[1], None)
+        elif kind == _PARKED:
+            for action in record[2]:
+                self._parked[action] = max(record[1], self._parked.get(action, -1))
+        elif kind == _RESUMED:
+            self._resumed[record[2]] = max(record[1], self._resumed.get(record[2], -1))
+        elif kind == _DUE:
+            self._due[record[1]] = record[2]
+
+    def _is_parked(self, action: str) -> bool:
+        """Of an action that was resumed and parked in one epoch, a repeated batch has parked it last."""
+        at = self._parked.get(action)
+        return at is not None and self._resumed.get(action, -1) <= at
+
+    # what there is to do, for whoever decides when the next batch runs
+
+    def set_due(self, name: str, at_ms: int | None) -> None:
+        """The earliest time at which something is to be done in a task's state, if any."""
+        if self._due.get(name) != at_ms:
+            self._due[name] = at_ms
+            self._enqueue(None, encode((_DUE, name, at_ms)), None)
+
+    def next_due_ms(self) -> int | None:
+        return min((at_ms for at_ms in self._due.values() if at_ms is not None), default=None)
+
+    def parked(self) -> list[str]:
+        """Actions whose beginning is in state."""
+        return [action for action in self._parked if self._is_parked(action)]
+
+    # writing
 
     def close(self) -> None:
         self._closed = True
         self._wake.set()
         if self._writer is not None:
             self._writer.join()
-        with self._disk:
-            self._close_file()
+        with self._lock:
+            self._store.close()
 
-    # files
+    def _is_alive(self, owner: str) -> bool:
+        now_s = time.monotonic()
+        alive, until_s = self._alive.get(owner, (False, 0.0))
+        if now_s >= until_s:
+            alive = self._store.alive(owner)
+            self._alive[owner] = alive, now_s + _ALIVE_S
+        return alive
 
-    def _segments(self) -> list[Path]:
-        return sorted(self._directory.glob("*.calls"))
+    def _enqueue(self, record: CallRecord | None, data: bytes, waiter: Waiter | None) -> None:
+        self._pending.append((record, data, waiter))
+        if self._writer is None:
+            self._start_writer()
+        self._wake.set()
 
-    def _read_others(self) -> None:
-        for path in self._segments():
-            if self._owner in path.name:
-                continue
-            start = self._read_to.get(path, 0)
-            try:
-                with path.open("rb") as file:
-                    file.seek(start)
-                    data = file.read()
-            except OSError:
-                continue  # Another process has just removed it: its epoch is committed.
-            records, length = read_records(data, at_start=start == 0)
-            self._read_to[path] = start + length
-            for record in records:
-                if isinstance(record, CallRecord):
-                    self._known[record.call_id] = record
-                else:
-                    self._known.pop(record, None)
+    def _start_writer(self) -> None:
+        with self._lock:
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._work, name="emberflow-call-log", daemon=True)
+                self._writer.start()
 
     def _work(self) -> None:
         while not self._closed or self._pending:
@@ -138,80 +270,41 @@ class FileCallLog:
                 continue
             # Only this thread takes from the front; others append at the end.
             del self._pending[: len(group)]
+            waiters = [waiter for _, _, waiter in group if waiter is not None]
             error: Exception | None = None
             try:
-                with self._disk:
-                    self._append([data for _, data, _ in group])
+                with self._lock:
+                    self._append([data for _, data, _ in group], sync=bool(waiters))
                     for record, _, _ in group:
-                        self._known[record.call_id] = record
+                        if record is not None:
+                            self._known[record.call_id] = self._epoch, record
             except CallLogFailed as failure:
+                # Claims and the like may be lost: a call may then be made twice, but none goes missing.
                 error = failure
-            _release([waiter for _, _, waiter in group], error)
+            _release(waiters, error)
 
-    def _append(self, records: list[bytes]) -> None:
-        """Durable when it returns. The caller holds the lock."""
-        try:
-            if self._file is None:
-                self._directory.mkdir(parents=True, exist_ok=True)
-                path = self._directory / f"{max(self._epoch, 0):012d}-{self._owner}.calls"
-                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-                if os.fstat(self._file).st_size == 0:
-                    records = [_MAGIC, *records]
-            data = memoryview(b"".join(records))
-            while data:
-                data = data[os.write(self._file, data) :]
-            os.fsync(self._file)
-        except OSError as error:
-            raise CallLogFailed(
-                f"the log of durable calls in {self._directory} cannot be written",
-                cause=describe_cause(error),
-                way_out="free space or mend the disk, then start the job again",
-                committed="calls whose answer was not written are made again",
-            ) from error
-
-    def _close_file(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+    def _append(self, records: list[bytes], *, sync: bool) -> None:
+        """The caller holds the lock."""
+        if self._marked_epoch != self._epoch:
+            records = [encode((_EPOCH, self._epoch)), *records]
+        self._store.append(records, sync=sync)
+        self._marked_epoch = self._epoch
 
 
-def _framed(record: CallRecord | str) -> bytes:
+def _encoded(record: CallRecord) -> bytes:
     try:
-        body = encode(record)
+        return encode((_CALL, record))
     except NotSerializable as error:
-        assert isinstance(record, CallRecord)
         raise NotSerializable(
             f"the answer of the durable call {record.shown} cannot be stored",
             cause=error.cause,
             way_out="return plain data from functions given to durable_execute",
         ) from error
-    return _HEADER.pack(len(body), zlib.crc32(body)) + body
 
 
-def read_records(data: bytes, *, at_start: bool = True) -> tuple[list[CallRecord | str], int]:
-    """The whole records at the beginning of some bytes, and how many bytes they take; the rest is torn or not yet
-    written. A text is the id of a call to be forgotten."""
-    position = 0
-    if at_start:
-        if not data.startswith(_MAGIC):
-            return [], 0
-        position = len(_MAGIC)
-    records: list[CallRecord | str] = []
-    while position + _HEADER.size <= len(data):
-        length, checksum = _HEADER.unpack_from(data, position)
-        body = data[position + _HEADER.size : position + _HEADER.size + length]
-        if length > _LARGEST or len(body) < length or zlib.crc32(body) != checksum:
-            break
-        records.append(decode(body))
-        position += _HEADER.size + length
-    return records, position
-
-
-def _epoch_of(path: Path) -> int:
-    try:
-        return int(path.name.partition("-")[0])
-    except ValueError:
-        return 0
+def _action_of(call_id: str) -> str:
+    """A call's id is that of its action and a number."""
+    return call_id[: call_id.rfind("/") + 1]
 
 
 def _release(waiters: list[Waiter], error: Exception | None) -> None:

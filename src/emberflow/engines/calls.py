@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 Call = Callable[[], Any]
@@ -119,18 +121,46 @@ class ThreadCalls(Threads):
         super().__init__()
         self._limits = _Limits()
         self._mailbox: queue.SimpleQueue[tuple[Done, Any, BaseException | None]] = queue.SimpleQueue()
+        self._running: set[Any] = set()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="emberflow-calls").start()
 
     def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
-        asyncio.run_coroutine_threadsafe(self._run(limiter, capacity, call, done), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._run(limiter, capacity, call, done), self._loop)
+        # The loop itself holds tasks only weakly: one that waits for what only it knows would be collected.
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
 
     async def _run(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         result, error = await self._limits.run(limiter, capacity, call)
         self._mailbox.put((done, result, error))
 
-    def wait_while(self, busy: Callable[[], bool]) -> None:
-        """Hands over ends of calls until `busy()` is false."""
+    def wait_while(self, busy: Callable[[], bool], deadline_s: float | None = None) -> None:
+        """Hands over ends of calls until `busy()` is false, or `time.monotonic()` has reached the deadline."""
         while busy():
-            done, result, error = self._mailbox.get()
+            rest_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+            try:
+                done, result, error = self._mailbox.get(timeout=rest_s)
+            except queue.Empty:
+                return
             done(result, error)
+
+    def hand_over(self) -> None:
+        """Hands over the ends of calls that are there."""
+        self.wait_while(lambda: True, 0.0)
+
+    @contextmanager
+    def at_rest(self) -> Generator[None]:
+        """While no coroutine runs: what calls read and write can be looked at from here."""
+        stopped, go_on = threading.Event(), threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            go_on.wait()
+
+        self._loop.call_soon_threadsafe(stop)
+        stopped.wait()
+        try:
+            yield
+        finally:
+            go_on.set()

@@ -3,6 +3,11 @@
 One input of a key at a time, in order; different keys side by side. A plain action runs at once. An `async` action
 is handed to the call service as a whole; while it waits, later inputs of its key queue up behind it (`AgentRun`) and
 watermarks stay behind it (`WatermarkHolds`). What an action did counts when it has ended.
+
+A run is stored with its key while its action waits (`before_save`). Either the process goes on with it (`after_save`),
+or it lets go of it: the action runs to its end in the background and leaves its outcome in the log, and whoever serves
+the key then takes the outcome from there. An action that was lost with its process is begun again; its finished calls
+are answered from the log.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from emberflow.events.key_groups import stable_hash
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators import resource_cache
 from emberflow.operators.agent_errors import check_result, explained, too_many_steps
+from emberflow.operators.agent_outcome import ActionOutcome, leave_behind, outcome_id
 from emberflow.operators.agent_recorder import AgentRecorder
 from emberflow.operators.agent_routes import Routes, RunnableAction
 from emberflow.operators.agent_run import AgentRun
@@ -39,19 +45,20 @@ from emberflow.state.entry import Entry
 
 _log = logging.getLogger("emberflow.agents")
 _OUTPUT = OutputEvent.EVENT_TYPE
-_RESUME_MS = 0
-"""A timer at this time brings a restored key back to work."""
+_BEFORE_PARKING = 0
+"""State of the first version has a timer at this time for every key whose run is stored."""
 
 
 class Work:
     """What is in flight in one scope."""
 
-    __slots__ = ("holds", "restored", "runs")
+    __slots__ = ("holds", "parked", "runs")
 
     def __init__(self) -> None:
         self.runs: dict[Any, AgentRun] = {}
         self.holds = WatermarkHolds()
-        self.restored: dict[Any, Segment] = {}
+        self.parked: dict[Any, Segment] = {}
+        """Keys whose stored run has not been looked at yet."""
 
 
 class AgentOperator(KeyedOperator):
@@ -60,7 +67,7 @@ class AgentOperator(KeyedOperator):
         self.plan = spec.plan
         self._plan_id = spec.plan_id
         self._takes_pairs = spec.takes_pairs
-        self._may_wait = spec.plan.is_async
+        self._may_wait = self.parks = spec.plan.is_async
         self.routes = Routes(spec.plan)
         options = spec.plan.config
         self.max_event_bytes: int = options.get(AgentExecutionOptions.MAX_EVENT_BYTES)
@@ -78,6 +85,9 @@ class AgentOperator(KeyedOperator):
         mismatch = options.get(AgentExecutionOptions.ON_REPLAY_MISMATCH)
         self.restarts_on_mismatch = mismatch is ReplayMismatchHandling.RESTART
         self.in_flight = 0
+        self.background = 0
+        """Calls that go on for runs that were let go."""
+        self._attached: set[AgentRun] = set()
         self._waiting = 0
         self._digests: dict[Any, str] = {}
         self._recorder: AgentRecorder | None = None
@@ -104,19 +114,23 @@ class AgentOperator(KeyedOperator):
 
     @property
     def full(self) -> bool:  # type: ignore[override]
-        return self.in_flight + self._waiting >= self._max_in_flight
+        return self.in_flight + self.background + self._waiting >= self._max_in_flight
 
     @property
     def busy(self) -> bool:
-        return bool(self.scope.work.runs)
+        return any(run.current is not None for run in self.scope.work.runs.values())
 
     def enter(self, scope: Scope) -> None:
         super().enter(scope)
         if scope.work is None:
             scope.work = work = Work()
-            for _, keys in scope.processing_timers.saved():
-                work.restored.update((key, work.holds.start()) for key in keys)
-            if work.restored:
+            for time_ms, keys in scope.processing_timers.saved():
+                if time_ms == _BEFORE_PARKING:
+                    for key in keys:
+                        scope.processing_timers.delete(time_ms, key)
+                        scope.parked[key] = ""
+            work.parked = {key: work.holds.start() for key in scope.parked}
+            if work.parked:
                 work.holds.hold(max(scope.watermark, scope.channels.minimum(scope.clock.now_ms())))
 
     # input
@@ -131,7 +145,7 @@ class AgentOperator(KeyedOperator):
                 current = watermarks[i]
                 self._move(work, current)
             stamp = None if stamps is None else stamps[i]
-            if key in work.restored:
+            if key in work.parked:
                 self._restore(work, key)
                 # What it lets pass counts for the rest of the batch.
                 current = max(current, scope.watermark)
@@ -205,11 +219,21 @@ class AgentOperator(KeyedOperator):
         return True
 
     def _call(self, run: AgentRun, action: RunnableAction, event: Event, context: RunnerContext) -> None:
+        if self.log is not None and not self.log.claim(run.action_id):
+            # The batch is repeated, and what it began before still goes on.
+            run.put_back()
+            run.dormant = True
+            return
         self.in_flight += 1
+        self._attached.add(run)
         run.context = context
 
         def done(result: Any, error: BaseException | None) -> None:
+            if run.detached:
+                self.background -= 1
+                return
             self.in_flight -= 1
+            self._attached.discard(run)
             run.current = run.context = None
             before = self.scope
             self.enter(run.scope)
@@ -227,12 +251,38 @@ class AgentOperator(KeyedOperator):
             finally:
                 self.enter(before)
 
-        self.calls.start(self.step.uid, self._max_in_flight, lambda: action.call(event, context), done)
+        self.calls.start(
+            self.step.uid, self._max_in_flight, lambda: self._act(run, action, event, context), done
+        )
+
+    async def _act(self, run: AgentRun, action: RunnableAction, event: Event, context: RunnerContext) -> Any:
+        """The action, on the event loop. A run that nobody has let go of must not be waited for after its action: it
+        is decided at rest which runs are let go."""
+        log = self.log
+        if log is None:
+            return await action.call(event, context)
+        try:
+            result: Any = None
+            failure: Exception | None = None
+            try:
+                result = await action.call(event, context)
+                if run.detached:
+                    check_result(result)
+            except Exception as error:
+                failure = error
+            if run.detached:
+                context.ended = True
+                await leave_behind(log, run, action.name, context.sent, failure)
+            if failure is not None:
+                raise failure
+            return result
+        finally:
+            log.ended(run.action_id)
 
     def _continue(self, run: AgentRun) -> None:
         """Goes on with a key whose call has ended."""
         work: Work = run.scope.work
-        while self._drive(run):
+        while not run.dormant and self._drive(run):
             self._pass(run.segment and work.holds.finish(run.segment))
             if not run.waiting:
                 del work.runs[run.key]
@@ -253,7 +303,9 @@ class AgentOperator(KeyedOperator):
         if outputs:
             self.collect(outputs, run.timestamp, run.scope.watermark)
         run.tasks.extend(tasks)
-        run.journal.changes.clear()
+        run.journal.clear()
+        if self.log is not None:
+            self.log.resumed(context.call_prefix)
 
     # failures
 
@@ -267,6 +319,8 @@ class AgentOperator(KeyedOperator):
     ) -> None:
         context.fail()
         run.journal.undo()
+        if self.log is not None:
+            self.log.resumed(context.call_prefix)
         self._run_failed(run, action.name, event, error)
 
     def _run_failed(self, run: AgentRun, action: str, event: Event, error: BaseException) -> None:
@@ -302,39 +356,96 @@ class AgentOperator(KeyedOperator):
             self.flush()
             super().on_watermark(watermark)
 
-    # checkpoints and recovery
+    # checkpoints, parking and recovery
 
     def before_save(self) -> None:
-        for key, run in self.scope.work.runs.items():
+        scope = self.scope
+        runs: dict[Any, AgentRun] = scope.work.runs
+        for key, run in runs.items():
             run.save()
-            self.scope.processing_timers.register(_RESUME_MS, key)
+            scope.parked[key] = run.action_id
+        if self.log is not None and runs:
+            self.log.park([scope.parked[key] for key in runs])
 
     def after_save(self) -> None:
-        for key, run in self.scope.work.runs.items():
+        scope = self.scope
+        for key, run in scope.work.runs.items():
             run.unsave()
-            self.scope.processing_timers.delete(_RESUME_MS, key)
+            del scope.parked[key]
             # A store may have dropped entries from memory; this one is still written to.
-            self.scope.entries[key] = run.entry
+            scope.entries[key] = run.entry
 
-    def live_calls(self) -> list[str]:
-        return [run.context.call_prefix for run in self.scope.work.runs.values() if run.context is not None]
+    def let_go(self) -> None:
+        for run in self.scope.work.runs.values():
+            self._waiting -= len(run.waiting)
+            if run.current is not None:
+                self._detach(run)
+                # Its action goes on with what it had written.
+                run.unsave()
 
-    def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
-        work: Work = self.scope.work
-        if key in work.restored:
-            self._restore(work, key)
+    def abandon(self) -> None:
+        for run in [*self._attached]:
+            self._waiting -= len(run.waiting)
+            self._detach(run)
+
+    def _detach(self, run: AgentRun) -> None:
+        run.detached = True
+        self._attached.discard(run)
+        self.in_flight -= 1
+        self.background += 1
+
+    def resume(self) -> None:
+        scope = self.scope
+        work: Work = scope.work
+        for key in [key for key in work.parked if not self._runs_elsewhere(scope.parked[key])]:
+            try:
+                self._restore(work, key)
+            except Exception as error:
+                raise self.step.failed(f"key {key!r}", error) from error
+        for run in [run for run in work.runs.values() if run.dormant]:
+            self._go_on(run)
+        self.flush()
 
     def _restore(self, work: Work, key: Any) -> None:
-        """A key that was in flight when its state was stored goes on."""
-        segment = work.restored.pop(key)
-        self.scope.processing_timers.delete(_RESUME_MS, key)
+        """A key that was in flight when its state was stored."""
+        segment = work.parked.pop(key)
+        del self.scope.parked[key]
         run = work.runs[key] = self._new_run(self.scope, key)
         run.segment = segment
         for value, stamp in run.restore():
             segment.unfinished += 1
             run.waiting.append((value, stamp, segment))
             self._waiting += 1
+        self._go_on(run)
+
+    def _go_on(self, run: AgentRun) -> None:
+        """From what the action left in the log, or from its beginning; not while it runs elsewhere."""
+        action_id = run.action_id
+        run.dormant = self._runs_elsewhere(action_id)
+        if run.dormant:
+            return
+        found = None if self.log is None else self.log.find(outcome_id(action_id))
+        if found is not None:
+            self._take(run, found.value)
         self._continue(run)
+
+    def _runs_elsewhere(self, action_id: str) -> bool:
+        return self.log is not None and self.log.running(action_id)
+
+    def _take(self, run: AgentRun, outcome: ActionOutcome) -> None:
+        """An action that ended after its run was let go."""
+        action, event = run.tasks.popleft()
+        run.steps += 1
+        context = RunnerContext(run, action, event)
+        try:
+            if outcome.error is not None:
+                raise outcome.error
+            run.repeat(outcome.writes)
+            run.adopt(outcome.sent)
+            context.sent = outcome.sent
+            self._finish_action(run, context)
+        except Exception as error:
+            self._action_failed(run, action, event, context, error)
 
     def key_digest(self, key: Any) -> str:
         found = self._digests.get(key)

@@ -12,7 +12,7 @@ from emberflow.events.agent_events import Event, InputEvent, OutputEvent
 from emberflow.operators.agent_routes import RunnableAction
 from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
-from emberflow.state.memory import Change, Journal, Memory, swap, tree_size
+from emberflow.state.memory import Change, Journal, Memory, Write, tree_size
 from emberflow.state.pages import Fields
 from emberflow.state.sizes import measure
 
@@ -45,6 +45,8 @@ class AgentRun:
         "agent",
         "context",
         "current",
+        "detached",
+        "dormant",
         "entry",
         "journal",
         "key",
@@ -71,6 +73,10 @@ class AgentRun:
         self.context: RunnerContext | None = None
         """Of the action that waits."""
         self.segment: Segment | None = None
+        self.detached = False
+        """Nobody waits for the action any more: its key goes on from what it leaves in the log."""
+        self.dormant = False
+        """Its action goes on elsewhere; this is only what is stored of it."""
         self.undone: list[Change] | None = None
         self.marks: Any = None
         """What memory has to write, while a checkpoint is written without it."""
@@ -91,6 +97,15 @@ class AgentRun:
         event = InputEvent(value)
         event.id = f"{self.run_id}.0"
         return event
+
+    @property
+    def action_id(self) -> str:
+        """What the ids of the current action's durable calls begin with; of the next one's while none is current."""
+        step = self.steps if self.current is not None else self.steps + 1
+        return self.action_number(step)
+
+    def action_number(self, step: int) -> str:
+        return f"{self.agent.step.uid}/{self.run_id}/{step}/"
 
     @property
     def run_id(self) -> str:
@@ -176,6 +191,23 @@ class AgentRun:
             self._sensory = found
         return found
 
+    def repeat(self, writes: list[Write]) -> None:
+        """What an action wrote into a copy of this memory."""
+        for kind, method, path, value in writes:
+            memory = self.sensory() if kind == "sensory" else self.short_term()
+            memory.repeat(method, path, value)
+
+    def adopt(self, sent: list[Event]) -> None:
+        """Events that were identified by another copy of this run."""
+        self._ordinal += len(sent)
+
+    def put_back(self) -> None:
+        """The action that was about to run is the next one to run."""
+        assert self.current is not None
+        self.tasks.appendleft(self.current)
+        self.current = None
+        self.steps -= 1
+
     # checkpoints while an action waits
 
     def save(self) -> None:
@@ -183,7 +215,7 @@ class AgentRun:
         memory: Fields | None = self.entry.get(MEMORY)
         if memory is not None:
             self.marks = memory.marks()
-        self.undone = self.journal.undo()
+        self.undone = self.journal.suspend()
         tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
         self.entry[RUN] = (
             _VERSION,
@@ -203,7 +235,7 @@ class AgentRun:
         self.entry.pop(RUN, None)
         self.entry.dirty = True
         if self.undone is not None:
-            self.journal.changes = swap(self.undone)
+            self.journal.proceed(self.undone)
             self.undone = None
         if self.marks is not None:
             self.entry[MEMORY].mark_again(self.marks)

@@ -11,6 +11,15 @@ ChannelId = tuple[int, int]
 SavedChannel = tuple[ChannelId, int, int]
 
 
+def hold_channel(edge: int, group: int) -> ChannelId:
+    """What a key group of a stage is called while it stays behind the others: numbers below zero."""
+    return edge, -1 - group
+
+
+def is_hold(channel: ChannelId) -> bool:
+    return channel[1] < 0
+
+
 class ChannelClock:
     """The watermark of each channel and when it last spoke."""
 
@@ -46,6 +55,17 @@ class ChannelClock:
             self._watermarks[channel] = watermark
             self.changed = True
 
+    def hold(self, hold: ChannelId, watermark: int) -> None:
+        """A part of a channel stays behind the rest of it."""
+        if self._watermarks.get(hold) != watermark:
+            self._watermarks[hold] = watermark
+            self.changed = True
+
+    def release(self, hold: ChannelId) -> None:
+        if self._watermarks.pop(hold, None) is not None:
+            self._active_ms.pop(hold, None)
+            self.changed = True
+
     def minimum(self, now_ms: int, without: ChannelId | None = None) -> int:
         """The merged watermark, optionally leaving one channel out; −∞ while every channel is idle."""
         lowest = MAX_WATERMARK if without is not None else None
@@ -63,7 +83,7 @@ class ChannelClock:
         return lowest
 
     def _idle(self, channel: ChannelId, now_ms: int) -> bool:
-        limit = self._idle_ms.get(channel[0])
+        limit = None if is_hold(channel) else self._idle_ms.get(channel[0])
         return limit is not None and now_ms - self._active_ms.get(channel, now_ms) >= limit
 
     def saved(self) -> list[SavedChannel]:

@@ -48,6 +48,28 @@ class CallLog(Protocol):
         """These calls are to be made again."""
         ...
 
+    # An action is known by what the ids of its calls begin with.
+
+    def claim(self, action: str) -> bool:
+        """Whether this process is to run the action: False if another run of it goes on somewhere."""
+        ...
+
+    def running(self, action: str) -> bool:
+        """Whether a run of the action goes on somewhere."""
+        ...
+
+    def ended(self, action: str) -> None:
+        """The action that was claimed has ended; what it leaves behind is in the log."""
+        ...
+
+    def park(self, actions: Iterable[str]) -> None:
+        """State that is about to be committed holds these actions as not yet done: their calls are kept on."""
+        ...
+
+    def resumed(self, action: str) -> None:
+        """State no longer holds the action."""
+        ...
+
 
 class ActionCalls:
     """The durable calls of one action, in the order in which it makes them."""
@@ -136,7 +158,7 @@ class ActionCalls:
         try:
             value = await make()
         except Exception as error:
-            await write(replace(call, outcome=RAISED, value=_storable(error)))
+            await write(replace(call, outcome=RAISED, value=storable(error)))
             self.raised.append(call.call_id)
             raise
         await write(replace(call, outcome=RETURNED, value=value))
@@ -168,7 +190,7 @@ def takes_idempotency_key(func: Any) -> bool:
         return False
 
 
-def _storable(error: Exception) -> Exception:
+def storable(error: Exception) -> Exception:
     try:
         encode(error)
     except NotSerializable:

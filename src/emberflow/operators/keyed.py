@@ -18,6 +18,9 @@ from emberflow.state.entry import Cursor
 
 
 class KeyedOperator(Operator):
+    parks = False
+    """Whether what is in flight may be stored, and let go."""
+
     def __init__(self, step: Step) -> None:
         super().__init__(step)
         self.cursor = Cursor()
@@ -93,20 +96,26 @@ class KeyedOperator(Operator):
         self._fire_processing(self.scope.clock.now_ms())
         self.flush()
 
+    def resume(self) -> None:
+        """Goes on with what the stored scope had begun, as far as it can go on here."""
+
     @property
     def busy(self) -> bool:
-        """Whether the entered scope has calls in flight; it cannot be stored for good before they end."""
+        """Whether the entered scope has calls in flight."""
         return False
 
     def before_save(self) -> None:
-        """The scope is about to be stored while calls may be in flight: what they need goes into its entries."""
+        """The scope is about to be stored: what is in flight goes into its entries."""
 
     def after_save(self) -> None:
         """The scope was stored; work goes on as before."""
 
-    def live_calls(self) -> list[str]:
-        """Beginnings of the ids of durable calls whose action has not ended in the entered scope."""
-        return []
+    def let_go(self) -> None:
+        """Instead of `after_save`: the scope will come back from where it was stored. Calls go on, and leave what they
+        bring in the log."""
+
+    def abandon(self) -> None:
+        """What was begun and not stored will be begun again: an attempt at a batch was given up. Calls go on."""
 
     # for the kinds of keyed steps
 

@@ -63,8 +63,7 @@ class RunnerContext:
     @property
     def call_prefix(self) -> str:
         """What the ids of this action's durable calls begin with."""
-        run = self._run
-        return f"{run.agent.step.uid}/{run.run_id}/{run.steps}/"
+        return self._run.action_number(self._run.steps)
 
     @property
     def short_term_memory(self) -> MemoryObject:

@@ -39,6 +39,14 @@ class SavedScope:
     event_timers: list[tuple[int, list[Any]]] = field(default_factory=list[tuple[int, list[Any]]])
     processing_timers: list[tuple[int, list[Any]]] = field(default_factory=list[tuple[int, list[Any]]])
     ended: bool = False
+    parked: list[tuple[Any, str]] = field(default_factory=list[tuple[Any, str]])
+    """Keys with work that has begun, each with the name of the action that is to go on."""
+
+    def __setstate__(self, state: Any) -> None:
+        # As pickle does it for slots; earlier versions had fewer.
+        self.parked = []
+        for name, value in state[1].items():
+            setattr(self, name, value)
 
 
 class Scope:
@@ -51,6 +59,7 @@ class Scope:
         "loader",
         "owns",
         "pages",
+        "parked",
         "processing_timers",
         "removed",
         "watermark",
@@ -80,6 +89,7 @@ class Scope:
         self.event_timers = TimerQueue(saved.event_timers)
         self.processing_timers = TimerQueue(saved.processing_timers)
         self.ended = saved.ended
+        self.parked: dict[Any, str] = dict(saved.parked)
         self.removed: set[Any] = set()
         self.work: Any = None
         """What an operator has in flight here; never stored as it is."""
@@ -116,4 +126,5 @@ class Scope:
             event_timers=self.event_timers.saved(),
             processing_timers=self.processing_timers.saved(),
             ended=self.ended,
+            parked=list(self.parked.items()),
         )

@@ -26,18 +26,49 @@ Change = tuple[Any, Any, Any]
 """container, name (or _APPENDED), what was there before"""
 
 
-class Journal:
-    """What one action changed, newest last."""
+Write = tuple[str, str, str, Any]
+"""kind of memory, name of the method, path, value"""
 
-    __slots__ = ("changes",)
+
+class Journal:
+    """What one action changed, newest last: `changes` lead back on these very objects, `writes` lead there again on
+    other copies of them."""
+
+    __slots__ = ("_lists", "changes", "writes")
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
+        self.writes: list[Write] = []
+        self._lists: set[int] = set()
 
-    def undo(self) -> list[Change]:
-        """Takes everything back; what is returned redoes it."""
+    def wrote(self, kind: str, method: str, path: str, value: Any) -> None:
+        if value.__class__ is list and method == "set":
+            self._lists.add(id(value))
+        self.writes.append((kind, method, path, value))
+
+    def appended(self, kind: str, path: str, value: Any, items: list[Any]) -> None:
+        """A list that was itself set by this action already shows what was appended to it."""
+        if id(items) not in self._lists:
+            self.writes.append((kind, "append", path, value))
+
+    def undo(self) -> None:
+        """The action has failed: everything is taken back."""
+        self.suspend()
+        self.clear()
+
+    def clear(self) -> None:
+        """The action has ended: everything stays."""
+        self.changes.clear()
+        self.writes.clear()
+        self._lists.clear()
+
+    def suspend(self) -> list[Change]:
+        """Takes everything back for now; what is returned redoes it."""
         changes, self.changes = self.changes, []
         return swap(changes)
+
+    def proceed(self, undone: list[Change]) -> None:
+        self.changes = swap(undone)
 
 
 def swap(changes: list[Change]) -> list[Change]:
@@ -144,6 +175,7 @@ class Memory:
         if before.__class__ is PageRef or before.__class__ is Node:
             root.replaces(path, before)
         root.touched[path] = None
+        self.journal.wrote(self.kind, "set", path, value)
         if self._ttl_ms:
             if before.__class__ is Node:
                 self._forget_stamps(path)
@@ -165,6 +197,7 @@ class Memory:
         self.root.touch(path, len(items))
         items.append(value)
         self.journal.changes.append((items, _APPENDED, _MISSING))
+        self.journal.appended(self.kind, path, value, items)
         if self._ttl_ms:
             self._stamp(path)
         if self.changed is not None:
@@ -181,7 +214,15 @@ class Memory:
             return False
         was_there = node[name].__class__ is Node or not self._expired(path)
         self._remove(node, name, path)
+        self.journal.wrote(self.kind, "delete", path, None)
         return was_there
+
+    def repeat(self, method: str, path: str, value: Any) -> None:
+        """A write of the journal, on this copy of the memory."""
+        if method == "delete":
+            self.delete(path)
+        else:
+            getattr(self, method)(path, value)
 
     def _remove(self, node: dict[str, Any], name: str, path: str) -> None:
         before = node[name]

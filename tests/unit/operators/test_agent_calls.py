@@ -129,11 +129,28 @@ class AgentHarness(OperatorHarness):
         data = self.snapshot()
         self.head.after_save()
         assert self.scope.entries == before
-        assert not self.scope.processing_timers.saved() or self.scope.work.restored
+        assert self.scope.parked.keys() == self.scope.work.parked.keys()
+        return data
+
+    def park(self) -> bytes:
+        """What an engine stores when it lets go of the calls in flight. The operator is of no use afterwards."""
+        self.head.before_save()
+        data = self.snapshot()
+        self.head.let_go()
         return data
 
     def resume(self) -> None:
-        self.head.fire_processing_timers()
+        self.head.resume()
+
+    @property
+    def waits_to_resume(self) -> bool:
+        """Whether the scope has runs that are stored, or go on elsewhere."""
+        work = self.scope.work if self.scope is not None else None
+        return work is not None and (bool(work.parked) or any(run.dormant for run in work.runs.values()))
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.calls.open) or self.waits_to_resume
 
     def entries(self) -> dict[Any, Any]:
         assert self.scope is not None

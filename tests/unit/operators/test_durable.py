@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -17,25 +16,7 @@ from emberflow.operators.durable import (
     CallRecord,
     takes_idempotency_key,
 )
-
-
-class MemoryLog:
-    def __init__(self) -> None:
-        self.records: dict[str, CallRecord] = {}
-
-    def find(self, call_id: str) -> CallRecord | None:
-        return self.records.get(call_id)
-
-    async def write(self, record: CallRecord) -> None:
-        await asyncio.sleep(0)
-        self.records[record.call_id] = record
-
-    def write_now(self, record: CallRecord) -> None:
-        self.records[record.call_id] = record
-
-    def forget(self, call_ids: Iterable[str]) -> None:
-        for call_id in call_ids:
-            self.records.pop(call_id, None)
+from tests.unit.operators.memory_log import MemoryLog
 
 
 class World:

@@ -56,10 +56,6 @@ class JobTasks:
         """Whether only the end of a call can bring the job on."""
         return bool(self.calls_to_drain) or any(task.stage.full for task in self.all)
 
-    def live_calls(self) -> list[str]:
-        """Beginnings of the ids of durable calls whose actions have not ended."""
-        return [prefix for tasks in self.keyed.values() for task in tasks for prefix in task.live_calls()]
-
     @contextlib.contextmanager
     def saving(self) -> Generator[None]:
         """Keyed state may be stored inside this block, runs in flight included."""
@@ -365,4 +361,5 @@ def _share(stored: list[SavedScope], owns: Callable[[Any], bool], channels: set[
         event_timers=merged(timers("event_timers")),
         processing_timers=merged(timers("processing_timers")),
         ended=ended,
+        parked=[(key, action) for scope in stored for key, action in scope.parked if owns(key)],
     )

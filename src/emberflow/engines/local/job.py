@@ -13,7 +13,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.call_log import CALLS_FOLDER, FileCallLog
+from emberflow.engines.call_log import CALLS_FOLDER, StoredCallLog
+from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.calls import LoopCalls
 from emberflow.engines.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
 from emberflow.engines.job_thread import JobThread
@@ -63,7 +64,7 @@ class LocalJob(JobThread):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._epoch = 0
-        self._log: FileCallLog | None = None
+        self._log: StoredCallLog | None = None
         self.launch()
 
     def cancel(self) -> None:
@@ -129,8 +130,8 @@ class LocalJob(JobThread):
                 place_calls(start, self.config.checkpoint_dir)
         self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
-            self._log = FileCallLog(Path(self.config.checkpoint_dir) / CALLS_FOLDER)
-            self._log.resume(self._epoch)
+            self._log = StoredCallLog(FileCallStore(Path(self.config.checkpoint_dir) / CALLS_FOLDER))
+            self._log.begin(self._epoch)
         tasks = TaskBuilder(
             self._graph,
             self.config,
@@ -269,8 +270,7 @@ class LocalJob(JobThread):
         self._epoch += 1
         tasks.set_epoch(self._epoch)
         if self._log is not None:
-            live = tuple(tasks.live_calls())
-            self._log.begin(self._epoch, lambda call_id: call_id.startswith(live))
+            self._log.begin(self._epoch)
         return stops
 
     def _savepoint(self, request: SavepointRequest, checkpoint: Checkpoint, tasks: JobTasks) -> bool:

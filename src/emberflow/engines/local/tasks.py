@@ -177,15 +177,13 @@ class KeyedTask(Task):
     def before_save(self) -> None:
         self._head.before_save()
 
-    def live_calls(self) -> list[str]:
-        return self._head.live_calls()
-
     def after_save(self) -> None:
         self._head.after_save()
 
     async def work(self) -> None:
         # After a restart event time may already be further than what was sent: nobody else would say so again.
         self._head.merge_watermarks()
+        self._head.resume()
         while not self.scope.ended:
             await self._until_work()
             if self.scope.ended:

@@ -10,28 +10,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.connectors.sink import Sink
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.manifest import open_directory, write_atomically
+from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, place_calls, start_of
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
+from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint, keep_channels
+from emberflow.engines.spark.savepoints import write_savepoint
 from emberflow.engines.spark.session import is_connect, make_active, own_session, query_settings, settings
 from emberflow.engines.spark.shipping import make_archive
-from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks
+from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
 from emberflow.errors import InvalidArgument
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
 from emberflow.plan.job import JobConfig, RuntimeExecutionMode
 from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
+from emberflow.savepoints.restore import SavepointStart
 
 DEFAULT_MAX_RECORDS = 200_000
 DEFAULT_TRIGGER_MS = 100
 DEFAULT_TICK_MS = 500
+DEFAULT_DEADLINE_MS = 1_000
+LONGEST_TRIGGER_MS = 50_000
+"""Spark ends Python workers that had nothing to do for a minute, and with them their calls."""
 
 
 class SparkEngine:
-    """Options: `trigger_ms` (time between micro-batches), `max_records_per_batch`."""
+    """Options: `trigger_ms` (time between micro-batches), `deadline_ms` (how long one waits for agents' calls),
+    `max_records_per_batch`."""
 
     name = "spark"
 
@@ -57,21 +66,30 @@ class SparkEngine:
 
     def submit(self, graph: JobGraph, config: JobConfig) -> SparkJob:
         check_capabilities(graph, config, self.name)
+        # Before the directory is opened: a savepoint that does not fit leaves no trace in it.
+        start = start_of(graph, config, has_checkpoint=has_checkpoint(config.checkpoint_dir))
         manifest = open_directory(graph, config, self.name)
         # Spark's state is bound to the number of partitions it was made with.
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
         home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
+        wiring = keep_wiring(graph, config.checkpoint_dir, start)
+        if start is not None:
+            keep_channels(home, start)
+            place_calls(start, str(home))
         spec = self._spec(graph, config, manifest.job_id, home)
-        translation = self._translation(spec)
+        spec = begun_from(start, replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold")))
+        translation = self._translation(spec, start)
         sinks = sinks_of(graph)
         batch = spec.batch
 
         tag = f"emberflow-{manifest.job_id}"
 
-        def start() -> Any:
+        def begin() -> Any:
             make_active(self.session)
             self.session.addTag(tag)
+            if start is not None:
+                commit_prepared(start, graph)
             if batch:
                 return self._run_batch(translation, spec, sinks)
             return self._start_query(translation, spec, config, home, sinks)
@@ -82,11 +100,14 @@ class SparkEngine:
             config,
             sinks,
             spec.client_dir,
-            start=start,
+            start=begin,
             interrupt=lambda: self.session.interruptTag(tag),
             bounded=graph.stream_graph.bounded,
+            batch=batch,
             connect=is_connect(self.session),
             done=lambda: shutil.rmtree(work, ignore_errors=True),
+            home=home,
+            write_savepoint=lambda path: write_savepoint(self.session, home, manifest, wiring, path),
         )
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> Any:
@@ -105,6 +126,7 @@ class SparkEngine:
     def _spec(self, graph: JobGraph, config: JobConfig, job_id: str, home: Path) -> JobSpec:
         batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
         channels = self._channels(graph, config, home)
+        ticking = None if batch else _ticking_stage(graph)
         return JobSpec(
             graph=graph,
             job_id=job_id,
@@ -116,6 +138,8 @@ class SparkEngine:
             max_records=_positive(config, "max_records_per_batch", DEFAULT_MAX_RECORDS),
             client_dir=str(home / "client"),
             calls_dir=str(home / CALLS_FOLDER),
+            ticking_stage=ticking,
+            deadline_ms=_positive(config, "deadline_ms", DEFAULT_DEADLINE_MS),
             parameters=config.parameters,
         )
 
@@ -139,19 +163,31 @@ class SparkEngine:
             write_atomically(path, json.dumps(stored).encode())
         return channels
 
-    def _translation(self, spec: JobSpec) -> Translation:
+    def _translation(self, spec: JobSpec, start: SavepointStart | None = None) -> Translation:
         frames = {
             stage.id: frame
             for stage in spec.graph.stages
             if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
         }
-        return Translation(self.session, spec, dump_spec(for_stage(spec, None)), make_archive(), frames)
+        return Translation(
+            self.session, spec, dump_spec(for_stage(spec, None)), make_archive(), frames, start
+        )
 
     def _start_query(
         self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]
     ) -> Any:
-        ticks = any(needs_ticks(spec, stage) for stage in spec.graph.stages)
+        parking = any(parks(spec.graph, stage) for stage in spec.graph.stages)
+        ticks = any(needs_ticks(spec, stage) for stage in spec.graph.stages) or (
+            parking and spec.ticking_stage is None
+        )
         trigger_ms = _positive(config, "trigger_ms", DEFAULT_TICK_MS if ticks else DEFAULT_TRIGGER_MS)
+        if parking and trigger_ms >= LONGEST_TRIGGER_MS:
+            raise InvalidArgument(
+                f"the option 'trigger_ms' is {trigger_ms:,}; with agents that wait for calls it must be below "
+                f"{LONGEST_TRIGGER_MS:,}",
+                cause="Spark ends Python workers that had nothing to do for a minute, and with them their calls",
+                way_out="choose a shorter trigger",
+            )
         checkpoint = str(home / "spark")
         wanted = query_settings(spec.parallelism, checkpoint)
         wanted["spark.sql.streaming.noDataMicroBatches.enabled"] = str(ticks).lower()
@@ -174,6 +210,16 @@ class SparkEngine:
 
 def sinks_of(graph: JobGraph) -> list[Sink]:
     return [node.spec.sink for node in graph.sinks if isinstance(node.spec, SinkSpec)]
+
+
+def _ticking_stage(graph: JobGraph) -> int | None:
+    """The first source that is read by a planner of ours, if runs may be parked at all."""
+    if not any(parks(graph, stage) for stage in graph.stages):
+        return None
+    for stage in graph.stages:
+        if stage.kind is StageKind.SOURCE and not isinstance(source_of(graph, stage).source, DataFrameSource):
+            return stage.id
+    return None
 
 
 def _at_end(graph: JobGraph, stage: Stage) -> bool:

@@ -37,6 +37,16 @@ class JobSpec:
     parameters: dict[str, str] = field(default_factory=dict[str, str])
     calls_dir: str = ""
     """Where workers keep the log of durable calls; no log without it."""
+    ticking_stage: int | None = None
+    """The source stage that asks for batches without input while runs are parked."""
+    first_epoch: int = 0
+    """The epoch of batch 0: a job that began from a savepoint goes on counting where that was taken."""
+    start_positions: dict[int, list[list[Any]]] = field(default_factory=dict[int, list[list[Any]]])
+    """source stage -> [position, ended] of each channel, in a job that began from a savepoint"""
+    hold_file: str = ""
+    """While it is there, sources give nothing more: the job is about to be stopped between two batches."""
+    deadline_ms: int = 1_000
+    """How long a micro-batch waits for agents' calls before it leaves them to the background."""
 
     def input_channels(self, stage_id: int) -> list[ChannelId]:
         return [

@@ -2,26 +2,42 @@
 
 Two phases where calls are awaited: all groups of a partition start their calls first; a timer at the batch's own
 timestamp, which Spark fires after the last group, then waits for them. State is touched on the task's thread only.
+
+A batch waits for agents' calls until its deadline. What then still waits is parked: stored with its key, and looked at
+again in every batch until its action has ended somewhere.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from emberflow.engines.spark.initial_state import fill
 from emberflow.engines.spark.job_spec import load_spec
 from emberflow.engines.spark.packing import Row, key_groups
-from emberflow.engines.spark.rows import group_ids
+from emberflow.engines.spark.rows import PARKED, group_ids
 from emberflow.engines.spark.worker import WorkerStage, close_stage, open_stage
-from emberflow.events.batch import Batch
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.packets import Packet, decode_packet
-from emberflow.operators.channels import ChannelId
+from emberflow.operators.channels import ChannelId, is_hold
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
 
 _EMPTY = Batch([])
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A group that is being worked on."""
+
+    layout: GroupLayout
+    scope: Scope
+    held: int | None
+    """The watermark at which the group stayed behind when it was stored."""
+
 
 
 class _MapBuckets:
@@ -45,9 +61,16 @@ class _StageState:
     """One stage of the level with its Spark state variables."""
 
     def __init__(
-        self, stage: WorkerStage, hot: Any, cold: Any, channels: list[ChannelId], idle: dict[int, int]
+        self,
+        number: int,
+        stage: WorkerStage,
+        hot: Any,
+        cold: Any,
+        channels: list[ChannelId],
+        idle: dict[int, int],
     ) -> None:
         assert stage.task.head is not None
+        self.number = number
         self.stage = stage
         self.head: KeyedOperator = stage.task.head
         self.hot = hot
@@ -66,8 +89,13 @@ class KeyedLevel:
         self._stages: dict[int, _StageState] = {}
         self._handle: Any = None
         self._ended: set[int] = set()
-        self._open: dict[tuple[int, int], tuple[GroupLayout, Scope]] = {}
+        self._open: dict[tuple[int, int], _Opened] = {}
         """(group, stage) of groups whose calls are in flight: their state is written in phase two."""
+        self._left: set[tuple[int, int]] = set()
+        """Groups that are done in this batch."""
+        self._parked: list[Row] = []
+        self._pairs = False
+        self._deadline_s = 0.0
 
     def init(self, handle: Any, make_value: Any, make_map: Any) -> None:
         """`make_value(name)` and `make_map(name)` create Spark's state variables."""
@@ -90,8 +118,11 @@ class KeyedLevel:
             stage.exits.new_batch(partition << 32, 0)
             stage.begin_batch(int(context.getLocalProperty("streaming.sql.batchId") or 0))
             self._stages[number] = _StageState(
-                stage, hot, cold, spec.input_channels(number), spec.idle_of(number)
+                number, stage, hot, cold, spec.input_channels(number), spec.idle_of(number)
             )
+        self._pairs = any(state.head.parks for state in self._stages.values())
+        # From here, not from the batch's timestamp: a repeated batch has an old one.
+        self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
 
     def on_rows(self, kg: int, rows: Iterable[Any], now_ms: int) -> Iterator[Row]:
         """A group's packets of this batch."""
@@ -106,16 +137,9 @@ class KeyedLevel:
         waits = False
         for number, arrived in packets.items():
             state = self._stages[number]
-            layout, scope = self._enter(state, kg, clock_ms)
+            opened = self._enter(state, kg, clock_ms)
             deliver(state.head, arrived)
-            if self._timed:
-                state.head.fire_processing_timers()
-            if state.head.busy:
-                self._open[(kg, number)] = layout, scope
-            else:
-                self._leave(state, layout, scope, now_ms)
-                if scope.ended:
-                    self._ended.add(number)
+            self._work(state, kg, opened, now_ms)
             waits = waits or state.stage.task.calls_in_flight > 0
             yield from self._emit(state, kg)
         if waits:
@@ -124,27 +148,35 @@ class KeyedLevel:
             else:
                 yield from self._finish(kg)
 
+    def on_initial(self, kg: int, row: Any, now_ms: int) -> None:
+        """State from a savepoint, before a new query's first input."""
+        state = self._stages[row[1]]
+        opened = self._enter(state, kg, now_ms if self._timed else int(time.time() * 1000))
+        layout, scope = opened.layout, opened.scope
+        fill(scope, row[2], bytes(row[3]))
+        if self._timed and (scope.parked or scope.processing_timers.next_time() is not None):
+            # The group is served in this batch, whether it has input or not.
+            layout.armed_ms = now_ms - 2
+            self._set_pair(layout.armed_ms)
+        data = layout.commit(scope)
+        if data is not None:
+            state.hot.update((data,))
+
     def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[Row]:
-        """Either the end of phase one, or a processing-time timer of the program."""
+        """Either the end of phase one, or a timer of the group. Where runs may be parked, those come in pairs: an even
+        one to begin with, an odd one right behind it to wait."""
+        collects = not self._pairs or expiry_ms % 2 == 1 or expiry_ms == now_ms
         for number, state in self._stages.items():
-            opened = self._open.pop((kg, number), None)
+            if (kg, number) not in self._open and (kg, number) not in self._left:
+                self._wake(state, kg, now_ms)
+            opened = self._open.pop((kg, number), None) if collects else None
             if opened is not None:
-                state.stage.wait_for_calls()
-                state.head.enter(opened[1])
-                self._leave(state, *opened, now_ms, in_timer=True)
-                if opened[1].ended:
-                    self._ended.add(number)
-                continue
-            hot = state.hot.get()
-            if hot is None:
-                continue
-            layout, scope = self._enter(state, kg, now_ms, hot)
-            if layout.armed_ms is None or layout.armed_ms > now_ms:
-                continue
-            layout.armed_ms = None
-            state.head.fire_processing_timers()
-            self._leave(state, layout, scope, now_ms, in_timer=True)
-        yield from self._finish(kg)
+                self._collect(state, kg, opened, now_ms)
+        if collects:
+            yield from self._finish(kg)
+        else:
+            for state in self._stages.values():
+                yield from self._emit(state, kg)
 
     def close(self) -> None:
         """The task is over. Where event time has reached its end, so have the functions."""
@@ -153,58 +185,142 @@ class KeyedLevel:
         for number in self._ended:
             close_stage(self._data, number)
 
-    def _enter(self, state: _StageState, kg: int, now_ms: int, hot: Any = None) -> tuple[GroupLayout, Scope]:
+    def _wake(self, state: _StageState, kg: int, now_ms: int) -> None:
+        """A group without input, whose time has come."""
+        hot = state.hot.get()
+        if hot is None:
+            return
+        opened = self._enter(state, kg, now_ms, hot)
+        layout, scope = opened.layout, opened.scope
+        if not scope.parked and (layout.armed_ms is None or layout.armed_ms > now_ms):
+            return
+        if layout.armed_ms is not None and layout.armed_ms <= now_ms:
+            layout.armed_ms = None
+        self._work(state, kg, opened, now_ms, in_timer=True)
+
+    def _work(
+        self, state: _StageState, kg: int, opened: _Opened, now_ms: int, *, in_timer: bool = False
+    ) -> None:
+        """What is due in the entered group; then it is stored, or kept open until its calls are waited for."""
+        if self._timed:
+            state.head.fire_processing_timers()
+        state.head.resume()
+        if state.head.busy:
+            self._open[(kg, state.number)] = opened
+        else:
+            self._leave(state, kg, opened, now_ms, in_timer=in_timer)
+
+    def _collect(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+        """Waits for the calls of an open group. What still waits at the deadline goes on in the background."""
+        stage = state.stage
+        stage.wait_for_calls(self._deadline_s)
+        state.head.enter(opened.scope)
+        if not state.head.busy:
+            self._leave(state, kg, opened, now_ms, in_timer=True)
+            return
+        with stage.calls.at_rest():
+            stage.calls.hand_over()
+            state.head.enter(opened.scope)
+            self._leave(state, kg, opened, now_ms, in_timer=True)
+
+    def _enter(self, state: _StageState, kg: int, now_ms: int, hot: Any = None) -> _Opened:
         stored = hot or state.hot.get()
         layout = GroupLayout(None if stored is None else bytes(stored[0]), state.cold, state.head.step.name)
         state.stage.clock.set(now_ms)
         group, groups = self._numbers[kg], self._groups
         scope = layout.scope(state.channels, state.idle, state.stage.clock, lambda key: groups[key] == group)
         state.head.enter(scope)
-        return layout, scope
+        return _Opened(layout, scope, scope.watermark if scope.parked else None)
 
     def _leave(
-        self, state: _StageState, layout: GroupLayout, scope: Scope, now_ms: int, *, in_timer: bool = False
+        self, state: _StageState, kg: int, opened: _Opened, now_ms: int, *, in_timer: bool = False
     ) -> None:
+        layout, scope = opened.layout, opened.scope
+        state.head.before_save()
         if self._timed:
-            self._arm(layout, scope, now_ms, in_timer=in_timer)
+            self._arm(state, kg, opened, now_ms, in_timer=in_timer)
         data = layout.commit(scope)
         if data is not None:
             state.hot.update((data,))
+        state.head.let_go()
+        self._left.add((kg, state.number))
+        if scope.parked:
+            self._parked.append((kg, PARKED, len(scope.parked), MIN_WATERMARK, b""))
+        if scope.parked or opened.held is not None:
+            state.stage.hold(self._numbers[kg], opened.held, scope.watermark if scope.parked else None)
+        if scope.ended:
+            self._ended.add(state.number)
 
-    def _arm(self, layout: GroupLayout, scope: Scope, now_ms: int, *, in_timer: bool) -> None:
-        """Keeps one Spark timer set for the group's next processing-time timer."""
+    def _arm(self, state: _StageState, kg: int, opened: _Opened, now_ms: int, *, in_timer: bool) -> None:
+        """Keeps Spark's timers set for the group's next processing-time timer, and for the next batch while runs are
+        parked."""
+        layout, scope = opened.layout, opened.scope
         due = scope.processing_timers.next_time()
-        if due is None or (layout.armed_ms is not None and layout.armed_ms <= due):
+        if self._pairs:
+            if state.stage.log is not None:
+                state.stage.log.set_due(f"{state.number}/{kg}", due)
+            if scope.parked:
+                # Not remembered in the layout: a group that only waits is not written again in every batch.
+                self._set_pair(now_ms + 1)
+        # One that is not in the future fires in this batch, and not again.
+        if due is None or (layout.armed_ms is not None and now_ms < layout.armed_ms <= due):
             return
         # A timer that is set while timers fire is looked at in the next batch, and one for `now` would be lost.
         layout.armed_ms = max(due, now_ms + 1) if in_timer else max(due, 0)
         scope.processing_timers.changed = True
-        self._handle.registerTimer(layout.armed_ms)
+        if self._pairs:
+            self._set_pair(layout.armed_ms)
+        else:
+            self._handle.registerTimer(layout.armed_ms)
+
+    def _set_pair(self, at_ms: int) -> None:
+        at_ms += at_ms % 2
+        self._handle.registerTimer(at_ms)
+        self._handle.registerTimer(at_ms + 1)
 
     def _emit(self, state: _StageState, kg: int) -> Iterator[Row]:
         for sink in state.stage.exits.sinks:
             sink.kg = kg
         yield from state.stage.exits.take_rows()
+        parked, self._parked = self._parked, []
+        yield from parked
 
     def _finish(self, kg: int) -> Iterator[Row]:
         for state in self._stages.values():
-            state.stage.wait_for_calls()
+            state.stage.wait_for_calls(self._deadline_s)
             yield from self._emit(state, kg)
 
 
 def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
     """A group's packets of one batch, in channel order; watermarks of channels whose tasks do not know of each other
-    count when all their records were processed."""
+    count when all their records were processed. A group of the stage before that stays behind is held from the beginning
+    of the batch, and let go at its end."""
     packets.sort(key=lambda packet: (packet.edge, packet.channel, packet.sequence))
     inputs = head.input_of
     late: dict[ChannelId, int] = {}
+    holds = {
+        (packet.edge, packet.channel): packet.watermark
+        for packet in packets
+        if is_hold((packet.edge, packet.channel))
+    }
+    clock = head.scope.channels
+    for hold, watermark in holds.items():
+        if watermark is not None and watermark != MAX_WATERMARK:
+            clock.hold(hold, watermark)
     for packet in packets:
         channel = (packet.edge, packet.channel)
+        if channel in holds:
+            continue
         if packet.at_end:
             if packet.watermark is not None:
                 late[channel] = max(packet.watermark, late.get(channel, packet.watermark))
             head.receive(inputs[packet.edge], channel, packet.batch, None)
         else:
             head.receive(inputs[packet.edge], channel, packet.batch, packet.watermark)
+    for hold, watermark in holds.items():
+        if watermark == MAX_WATERMARK:
+            clock.release(hold)
     for channel, watermark in late.items():
         head.receive(inputs[channel[0]], channel, _EMPTY, watermark)
+    if holds:
+        head.merge_watermarks()

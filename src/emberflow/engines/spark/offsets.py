@@ -2,12 +2,13 @@
 
 An offset is `{"channels": [[position, ended, limit], …], "run": n}`; `limit` is the one that the position was planned
 with, so that a repeated batch is read in the same chunks. `run` moves once when a finished job is started again, so that
-Spark runs one (empty) batch and the driver sees the end.
+Spark runs one (empty) batch and the driver sees the end. `tick` moves when a batch has to run without input.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from emberflow.connectors.source import Chunk, Source, read_safely
 from emberflow.engines.spark.job_spec import load_spec
+from emberflow.engines.spark.ticks import Ticks
 from emberflow.errors import SourceFailed
 from emberflow.plan.job_graph import source_of
 
@@ -43,18 +45,29 @@ class OffsetPlanner:
         self._read: dict[str, tuple[Chunk, ...]] = {}
         self._started_ms: dict[int, float] = {}
         self._first = True
+        self._restored = self._spec.start_positions.get(stage_id)
+        self._ticks = Ticks(self._spec.calls_dir) if self._spec.ticking_stage == stage_id else None
 
     def initial(self) -> dict[str, Any]:
-        return {
-            "channels": [[self._source.start(channel), False, 0] for channel in range(self._count)],
-            "run": 0,
-        }
+        return {"channels": [self._begin(channel) for channel in range(self._count)], "run": 0}
+
+    def _begin(self, channel: int) -> list[Any]:
+        if self._restored is None:
+            return [self._source.start(channel), False, 0]
+        return [*self._restored[channel], 0]
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        if self._spec.hold_file and os.path.exists(self._spec.hold_file):
+            return start
         channels = [self._next(number, item) or item for number, item in enumerate(start["channels"])]
         first, self._first = self._first, False
         again = first and all(ended for _, ended, _ in start["channels"])
-        return {"channels": channels, "run": start["run"] + 1 if again else start["run"]}
+        # State from a savepoint may have something to do before there is any input.
+        again = again or (first and self._restored is not None and start["run"] == 0)
+        offset = {**start, "channels": channels, "run": start["run"] + 1 if again else start["run"]}
+        if self._ticks is not None and offset == start and self._ticks.due():
+            offset["tick"] = start.get("tick", 0) + 1
+        return offset
 
     def _next(self, channel: int, item: list[Any]) -> list[Any] | None:
         """Where the channel's next records end; None if there are none yet (an equal offset means: no batch)."""

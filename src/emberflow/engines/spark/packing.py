@@ -12,9 +12,10 @@ from emberflow.connectors.sink import Sink
 from emberflow.engines.spark.job_spec import JobSpec
 from emberflow.engines.spark.rows import group_ids, sink_dest
 from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause, shorten
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
-from emberflow.events.packets import Packet, encode_cut
+from emberflow.events.packets import Packet, encode_cut, encode_packet
+from emberflow.operators.channels import hold_channel
 from emberflow.operators.operator import Receiver
 from emberflow.plan.job_graph import Exchange
 from emberflow.plan.specs import SinkSpec
@@ -110,6 +111,16 @@ class ExchangePacker:
 
     def on_watermark(self, watermark: int) -> None:
         self._watermark = watermark
+
+    def hold(self, group: int, watermark: int | None) -> None:
+        """A group of this stage stays behind the others, at this watermark; with None it does so no longer."""
+        if self._batch:
+            return
+        edge, channel = hold_channel(self._exchange.id, group)
+        mark = MAX_WATERMARK if watermark is None else watermark
+        self.sequence += 1
+        data = encode_packet(Packet(edge, channel, self.sequence, Batch([]), mark, True))
+        self._pending.extend((number, self._dest, 0, mark, data) for number in self._ids)
 
     def select_channel(self, channel: int) -> None:
         """Another channel speaks: what the one before left is packed first."""
@@ -247,6 +258,10 @@ class SparkExits:
     def select_channel(self, channel: int) -> None:
         for item in self.exchanges:
             item.select_channel(channel)
+
+    def hold(self, group: int, watermark: int | None) -> None:
+        for item in self.exchanges:
+            item.hold(group, watermark)
 
 
 def encoded(

@@ -6,15 +6,17 @@ from functools import cache
 
 ROW_SCHEMA = "kg int, dest int, n long, wm long, packet binary"
 STATS = -1
-"""`dest` of a row that only counts records read; sinks follow below it."""
+"""`dest` of a row that only counts records read."""
+PARKED = -2
+"""`dest` of a row that only counts runs that a group holds for later; sinks follow below it."""
 
 
 def sink_dest(number: int) -> int:
-    return -2 - number
+    return -3 - number
 
 
 def sink_number(dest: int) -> int:
-    return -2 - dest
+    return -3 - dest
 
 
 def _murmur3(value: int) -> int:

@@ -6,14 +6,17 @@ level. Rows for later levels or for sinks pass through, so that a stage feeding 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.engines.spark import shims
+from emberflow.engines.spark.initial_state import initial_rows
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
-from emberflow.engines.spark.rows import ROW_SCHEMA, STATS
-from emberflow.plan.job_graph import Stage, StageKind, source_of
+from emberflow.engines.spark.rows import PARKED, ROW_SCHEMA, STATS
+from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.plan.specs import AgentSpec, AsyncSpec, KeyedProcessSpec
+from emberflow.savepoints.restore import SavepointStart
 
 OBSERVED_IN = "emberflow_in"
 OBSERVED_OUT = "emberflow_out"
@@ -23,13 +26,20 @@ class Translation:
     """Registers data sources in a session and builds the plan out of them."""
 
     def __init__(
-        self, session: Any, spec: JobSpec, data: bytes, archive: tuple[bytes, str], frames: dict[int, Any]
+        self,
+        session: Any,
+        spec: JobSpec,
+        data: bytes,
+        archive: tuple[bytes, str],
+        frames: dict[int, Any],
+        start: SavepointStart | None = None,
     ) -> None:
         self._session = session
         self._spec = spec
         self._data = data
         self._bootstrap = shims.make_bootstrap(*archive)
         self._frames = frames
+        self._start = start
 
     def plan(self) -> Any:
         """Rows for the sinks, after everything else has been done."""
@@ -48,8 +58,9 @@ class Translation:
             current = self._batch_level(current, stages) if self._spec.batch else self._level(current, stages)
         return current.observe(
             OBSERVED_OUT,
-            F.sum(F.when(F.col("dest") < STATS, F.col("n"))).alias("records"),
-        )
+            F.sum(F.when(F.col("dest") < PARKED, F.col("n"))).alias("records"),
+            F.sum(F.when(F.col("dest") == PARKED, F.col("n"))).alias("parked"),
+        ).where(F.col("dest") != PARKED)
 
     def _sources(self) -> Any:
         frames = [
@@ -80,7 +91,12 @@ class Translation:
         timed = any(uses_processing_time(self._spec, stage) for stage in stages)
         processor = shims.make_processor(self._bootstrap, self._data, [stage.id for stage in stages], timed)
         mode = "ProcessingTime" if timed else "None"
-        return current.groupBy("kg").transformWithState(processor, ROW_SCHEMA, "Append", mode)
+        grouped = current.groupBy("kg")
+        if self._start is None:
+            return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode)
+        make_mapper = partial(shims.make_mapper, self._bootstrap)
+        initial = initial_rows(self._session, self._start, self._spec, stages, make_mapper)
+        return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode, initial.groupBy("kg"))
 
     def _batch_level(self, current: Any, stages: list[Stage]) -> Any:
         mapper = shims.make_mapper(
@@ -113,11 +129,14 @@ class Translation:
 def uses_processing_time(spec: JobSpec, stage: Stage) -> bool:
     """Whether a stage needs Spark's timers: for processing-time timers of its own, or for the end of phase one."""
     specs = [spec.graph.stream_graph.node(node_id).spec for node_id in stage.nodes]
-    head = specs[0]
-    awaits = any(isinstance(item, AsyncSpec) for item in specs) or (
-        isinstance(head, AgentSpec) and head.plan.is_async
-    )
+    awaits = any(isinstance(item, AsyncSpec) for item in specs) or parks(spec.graph, stage)
     return awaits or needs_ticks(spec, stage)
+
+
+def parks(graph: JobGraph, stage: Stage) -> bool:
+    """Whether runs of the stage may be parked."""
+    head = graph.stream_graph.node(stage.head).spec
+    return isinstance(head, AgentSpec) and head.plan.is_async
 
 
 def needs_ticks(spec: JobSpec, stage: Stage) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from emberflow.engines.call_log import FileCallLog
+from emberflow.engines.call_log import StoredCallLog
+from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.calls import ThreadCalls
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.packing import Row, SparkExits
@@ -35,20 +36,38 @@ class WorkerStage:
     def __init__(self, spec: JobSpec, stage_id: int, calls: ThreadCalls, subtask: int) -> None:
         self.clock = BatchClock()
         self.exits = SparkExits(spec)
+        self._first_epoch = spec.first_epoch
         self.calls = calls
-        self.log = call_log(spec.calls_dir) if spec.calls_dir else None
+        self.log = call_log(spec.calls_dir, claims=not spec.batch) if spec.calls_dir else None
         self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls, self.log)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
+        self._told: set[int] = set()
         self.task.open(subtask, spec.parallelism, spec.parameters)
 
     def begin_batch(self, batch_id: int) -> None:
         """A micro-batch begins, perhaps once more: what its calls answered before is known. Earlier ones are committed."""
+        if self.task.head is not None:
+            # Of an attempt that Spark gave up while it waited.
+            self.task.head.abandon()
+        self.calls.hand_over()
         if self.log is not None:
-            self.log.begin(batch_id, lambda call_id: False)
+            self.log.begin(self._first_epoch + batch_id)
 
-    def wait_for_calls(self) -> None:
-        self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
+    def hold(self, group: int, before: int | None, now: int | None) -> None:
+        """Stages behind this one learn at which watermark a group stays behind the others, if it does so. A group that is
+        new here is told once more: its state may come from a savepoint."""
+        if before != now or group not in self._told:
+            self._told.add(group)
+            self.exits.hold(group, now)
+
+    def wait_for_calls(self, deadline_s: float | None = None) -> None:
+        """Until no call is in flight; from the deadline on, only for calls that cannot go on in the background."""
+        if deadline_s is not None:
+            self.calls.wait_while(lambda: self.task.calls_in_flight > 0, deadline_s)
+            self.calls.wait_while(lambda: self.task.calls_to_drain > 0)
+        else:
+            self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
 
     def finish(self) -> list[Row]:
         """Waits for calls; everything that is left to send."""
@@ -57,18 +76,18 @@ class WorkerStage:
 
 
 _calls: ThreadCalls | None = None
-_logs: dict[str, FileCallLog] = {}
+_logs: dict[str, StoredCallLog] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
 
 
-def call_log(directory: str) -> FileCallLog:
+def call_log(directory: str, *, claims: bool) -> StoredCallLog:
     """The job's log of durable calls, one per process."""
     found = _logs.get(directory)
     if found is None:
         while len(_logs) >= _KEPT:
             _logs.pop(next(iter(_logs))).close()
-        found = _logs[directory] = FileCallLog(Path(directory))
+        found = _logs[directory] = StoredCallLog(FileCallStore(Path(directory)), claims=claims)
     return found
 
 

@@ -1,0 +1,219 @@
+"""The built-in store of durable calls: append-only files in a directory that all processes of the job reach.
+
+A process appends to one file at a time, `<owner>.<number>.calls`. A record is its length, a checksum and its bytes; a
+torn tail, which a crash leaves behind, is dropped when the file is read. The lease of a process is a locked file that it
+touches again and again: a lock goes with the process, at once; a process that stands still stops touching.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from emberflow.errors import CallLogFailed, describe_cause
+
+_HEADER = struct.Struct("<II")
+_MAGIC = b"EFCL\x02"
+_LARGEST = 256 * 1024 * 1024
+_BEAT_S = 1.0
+_LEASE_S = 10.0
+
+
+class FileCallStore:
+    def __init__(self, directory: Path, *, lease_s: float = _LEASE_S) -> None:
+        self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self._directory = directory
+        self._lease_s = lease_s
+        self._number = 0
+        self._file: int | None = None
+        self._lease: int | None = None
+        self._size = 0
+        self._read_to: dict[Path, int] = {}
+        self._beats: dict[str, tuple[int, float]] = {}
+        self._closed = threading.Event()
+
+    # writing
+
+    def append(self, records: Sequence[bytes], *, sync: bool) -> None:
+        try:
+            if self._file is None:
+                self._file = self._open()
+                self._size = 0
+                self._write(_MAGIC)
+            self._write(b"".join(map(framed, records)))
+            if sync:
+                os.fsync(self._file)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def replace(self, records: Sequence[bytes]) -> None:
+        before = self._path()
+        had_file = self._file is not None
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        self._number += 1
+        if records:
+            self.append(records, sync=True)
+        else:
+            self._size = 0
+        if had_file:
+            with contextlib.suppress(OSError):
+                before.unlink(missing_ok=True)
+
+    def _open(self) -> int:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if self._lease is None:
+            self._take_lease()
+        return os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        rest = memoryview(data)
+        before = self._size
+        try:
+            while rest:
+                written = os.write(self._file, rest)
+                rest = rest[written:]
+                self._size += written
+        except OSError:
+            # What follows a torn record would never be read.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file, before)
+                self._size = before
+            raise
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def close(self) -> None:
+        self._closed.set()
+        for name in ("_file", "_lease"):
+            descriptor: int | None = getattr(self, name)
+            if descriptor is not None:
+                os.close(descriptor)
+                setattr(self, name, None)
+
+    # reading
+
+    def read_new(self) -> list[tuple[str, list[bytes]]]:
+        found: list[tuple[str, list[bytes]]] = []
+        paths = self._files()
+        for path in paths:
+            owner = _owner_of(path)
+            if owner == self.owner:
+                continue
+            start = self._read_to.get(path, 0)
+            try:
+                if path.stat().st_size <= start:
+                    continue
+                with path.open("rb") as file:
+                    file.seek(start)
+                    data = file.read()
+            except OSError:
+                continue  # Its owner has just replaced it, or another process removed it.
+            records, length = read_records(data, at_start=start == 0)
+            self._read_to[path] = start + length
+            if records:
+                found.append((owner, records))
+        for gone in self._read_to.keys() - set(paths):
+            del self._read_to[gone]
+        return found
+
+    def owners(self) -> list[str]:
+        return sorted({_owner_of(path) for path in self._files()} - {self.owner})
+
+    def alive(self, owner: str) -> bool:
+        if owner == self.owner:
+            return True
+        path = self._directory / f"{owner}.lease"
+        try:
+            with path.open("rb") as file:
+                beat = os.fstat(file.fileno()).st_mtime_ns
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:
+                    pass
+                else:
+                    return False
+        except OSError:
+            return False
+        # By this process's own clock: two machines, or the same one after its clock was set, may not agree.
+        now_s = time.monotonic()
+        seen, since_s = self._beats.get(owner, (None, now_s))
+        if seen != beat:
+            self._beats[owner] = beat, now_s
+            return True
+        return now_s - since_s < self._lease_s
+
+    def remove(self, owner: str) -> None:
+        for path in [*self._directory.glob(f"{owner}.*.calls"), self._directory / f"{owner}.lease"]:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        self._beats.pop(owner, None)
+
+    # lease
+
+    def _take_lease(self) -> None:
+        # Locked before anybody can see it: a lease without a lock means that its process has ended.
+        hidden = self._directory / f".{self.owner}.lease"
+        self._lease = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self._lease, fcntl.LOCK_EX)
+        os.rename(hidden, self._directory / f"{self.owner}.lease")
+        threading.Thread(target=self._beat, name="emberflow-lease", daemon=True).start()
+
+    def _beat(self) -> None:
+        path = self._directory / f"{self.owner}.lease"
+        while not self._closed.wait(_BEAT_S):
+            with contextlib.suppress(OSError):
+                os.utime(path)
+
+    def _path(self) -> Path:
+        return self._directory / f"{self.owner}.{self._number:06d}.calls"
+
+    def _files(self) -> list[Path]:
+        return sorted(self._directory.glob("*.calls"))
+
+    def _failed(self, error: OSError) -> CallLogFailed:
+        return CallLogFailed(
+            f"the log of durable calls in {self._directory} cannot be written",
+            cause=describe_cause(error),
+            way_out="free space or mend the disk, then start the job again",
+            committed="calls whose answer was not written are made again",
+        )
+
+
+def _owner_of(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def framed(body: bytes) -> bytes:
+    return _HEADER.pack(len(body), zlib.crc32(body)) + body
+
+
+def read_records(data: bytes, *, at_start: bool = True) -> tuple[list[bytes], int]:
+    """The whole records at the beginning of some bytes, and how many bytes they take; the rest is torn or not yet
+    written."""
+    position = 0
+    if at_start:
+        if not data.startswith(_MAGIC):
+            return [], 0
+        position = len(_MAGIC)
+    records: list[bytes] = []
+    while position + _HEADER.size <= len(data):
+        length, checksum = _HEADER.unpack_from(data, position)
+        body = data[position + _HEADER.size : position + _HEADER.size + length]
+        if length > _LARGEST or len(body) < length or zlib.crc32(body) != checksum:
+            break
+        records.append(body)
+        position += _HEADER.size + length
+    return records, position

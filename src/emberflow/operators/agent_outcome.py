@@ -1,0 +1,44 @@
+"""What a finished action leaves in the log when nobody waits for it any more: enough to do without running it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from emberflow.errors import CallLogFailed, NotSerializable
+from emberflow.events.agent_events import Event
+from emberflow.operators.durable import RETURNED, CallLog, CallRecord, storable
+from emberflow.state.memory import Write
+
+if TYPE_CHECKING:
+    from emberflow.operators.agent_run import AgentRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionOutcome:
+    """Events and memory writes of an action that ended, or the error that it raised."""
+
+    sent: list[Event]
+    writes: list[Write]
+    error: Exception | None = None
+
+
+def outcome_id(action_id: str) -> str:
+    """Where the outcome is found: beside the action's calls."""
+    return f"{action_id}end"
+
+
+async def leave_behind(
+    log: CallLog, run: AgentRun, name: str, sent: list[Event], failure: Exception | None
+) -> None:
+    """Writes the outcome of a run that was let go. Without it the action is begun again, so whatever keeps it from
+    being written is no failure of the action."""
+    if failure is None:
+        outcome = ActionOutcome(sent=sent, writes=run.journal.writes)
+    else:
+        outcome = ActionOutcome(sent=[], writes=[], error=storable(failure))
+    record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
+    try:
+        await log.write(record)
+    except (NotSerializable, CallLogFailed):
+        return

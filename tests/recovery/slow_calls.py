@@ -1,0 +1,42 @@
+"""An agent whose calls take as long as its input says. Every call leaves a line when it begins and one when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
+
+
+async def wait(folder: str, name: str, seconds: float, idempotency_key: str) -> str:
+    with (Path(folder) / "begun").open("a") as file:
+        file.write(f"{name} {idempotency_key} {os.getpid()}\n")
+    await asyncio.sleep(seconds)
+    with (Path(folder) / "ended").open("a") as file:
+        file.write(f"{name} {idempotency_key} {os.getpid()}\n")
+    return f"{name} answered"
+
+
+class SlowCalls(Agent):
+    """An input is (key, number, [seconds of one call after the other])."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = str(folder)
+
+    @action(InputEvent)
+    async def ask(self, event: InputEvent, ctx: RunnerContext) -> None:
+        key, number, waits = event.input
+        memory = ctx.short_term_memory
+        answers: list[str] = []
+        for position, seconds in enumerate(waits):
+            name = f"{key}.{number}.{position}"
+            answers.append(await ctx.durable_execute_async(wait, self._folder, name, seconds))
+            memory.set("calls", (memory.get("calls") or 0) + 1)
+        ctx.send_event(OutputEvent((key, number, len(answers), memory.get("calls"))))
+
+
+def lines(folder: Path, name: str) -> list[str]:
+    path = folder / name
+    return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
