@@ -93,7 +93,7 @@ class Gate:
         self._epoch = 0
         self._paused_until = 0.0
         self._refreshed_at = float("-inf")
-        self._member = False
+        self._member = self._alone = False
         self._succeeded: dict[int, int] = {}
         self._unsettled = 0.0
         self.waiting = 0
@@ -250,17 +250,22 @@ class Gate:
         return self._starts[0] if self._starts else now + FRESH_S
 
     def _rest(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
-        """Nobody waits: what this process holds and does not need goes back."""
+        """Nobody waits: what this process holds and does not need goes back, at once if others may want it."""
         if not self._member:
             return
-        if self._slots is not None:
-            if self.in_flight:
-                if self.in_flight < self._held:
-                    self._refresh(now, [])
-            else:
-                self._retire()
-        elif not self.in_flight:
-            self._timer = loop.call_at(now + 5 * FRESH_S, self._retire)
+        if self._slots is None or self._alone:
+            self._timer = loop.call_at(now + FRESH_S, self._give_back)
+        else:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        self._timer = None
+        if self.waiting:
+            return
+        if not self.in_flight:
+            self._retire()
+        elif self._slots is not None and self.in_flight < self._held:
+            self._refresh(asyncio.get_running_loop().time(), [])
 
     # the ledger
 
@@ -287,6 +292,7 @@ class Gate:
             if self._rated and not self._starts and tokens and now >= state.paused_until:
                 self._starts.extend(state.reserve(self.limits, now, tokens))
             self._paused_until = state.paused_until
+            self._alone = len(state.members) == 1
 
         self._ledger.change(ask)
         self._refreshed_at = now
@@ -304,18 +310,16 @@ class Gate:
             self._unsettled = 0.0
 
     def _retire(self) -> None:
-        self._timer = None
-        if self._member and not self.in_flight and not self.waiting:
-            now = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
 
-            def leave(state: LimitState) -> None:
-                self._report(state, now)
-                state.leave(self._owner)
+        def leave(state: LimitState) -> None:
+            self._report(state, now)
+            state.leave(self._owner)
 
-            self._ledger.change(leave)
-            self._member = False
-            self._refreshed_at = float("-inf")
-            self._starts.clear()
+        self._ledger.change(leave)
+        self._member = False
+        self._refreshed_at = float("-inf")
+        self._starts.clear()
 
     def close(self) -> None:
         """What this process held goes back."""
