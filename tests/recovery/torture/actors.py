@@ -42,6 +42,8 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        if self._process is not None:
+            return
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=log)
         assert self._process.stdout is not None
@@ -54,6 +56,8 @@ class Server:
             self._process = None
 
     def behave(self, mode: str, seconds: float) -> None:
+        if self._process is None:
+            return
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         connection.request("POST", "/behave", json.dumps({"mode": mode, "seconds": seconds}))
         connection.getresponse().read()

@@ -10,7 +10,7 @@ from typing import Any
 
 ANSWERED = (200, 422)
 _SHOWN = 3
-_TO_RECORD_S = 2.0
+_TO_RECORD_S = 3.0
 """An answer that was sent this long before a blow has to be on disk, also if the action had not got it yet."""
 
 

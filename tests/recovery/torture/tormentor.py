@@ -18,8 +18,9 @@ from tests.recovery.torture.run_files import Progress, RunFiles
 HANG_GUARD_S = 120
 """This long without a call, a new process or a blow means that the job hangs."""
 _MOST_STARTS = 40
-_AFTERMATH_S = 3.0
-"""A failure this long after a disk fault has ended is still put down to it."""
+_AFTERMATH_S = 5.0
+_AFTERMATH_SPARK_S = 60.0
+"""A failure this long after a disk fault has ended is still put down to it; Spark takes its time to give up."""
 _AIMED = 0.8
 """Of the killed workers, how many are to have calls in flight."""
 _MODES = {Blow.SERVER_ERRORS: "500", Blow.SERVER_BUSY: "429", Blow.SERVER_HANGS: "hang"}
@@ -107,7 +108,8 @@ class Tormentor:
         begin, end = time.monotonic(), time.monotonic() + item.lasts_ms / 1000
         blow = item.blow
         if blow in _MAY_END_THE_JOB:
-            self._excused_until = max(self._excused_until, end + _AFTERMATH_S)
+            aftermath_s = _AFTERMATH_SPARK_S if self._plan.on_spark else _AFTERMATH_S
+            self._excused_until = max(self._excused_until, end + aftermath_s)
         if blow in _MODES:
             self.server.behave(_MODES[blow], item.lasts_ms / 1000)
         elif blow is Blow.KILL_SERVER:
@@ -127,7 +129,7 @@ class Tormentor:
             self.causes.append(Cause(begin=begin, end=end + _AFTERMATH_S, what=blow.value, many=True))
             if self._small_disk:
                 fill(self._files.disk)
-                self._later.append((end, lambda: (self._files.disk / "filling").unlink()))
+                self._later.append((end, lambda: (self._files.disk / "filling").unlink(missing_ok=True)))
             else:
                 # Nothing may be mounted here, and the machine's own disk is not ours to fill: every write fails.
                 self._bend(errors=1.0)
