@@ -291,6 +291,17 @@ class StoredCallLog:
         self._marked_epoch = self._epoch
 
 
+def carried_over(data: bytes) -> bytes | None:
+    """A record as another job takes it over, before its first epoch: what is parked stays so, with its calls; processes,
+    key groups and epochs of the job before mean nothing any more."""
+    kind, *rest = decode(data)
+    if kind == _EPOCH:
+        return encode((_EPOCH, -1))
+    if kind == _PARKED:
+        return encode((_PARKED, -1, rest[1]))
+    return data if kind in (_CALL, _FORGOTTEN) else None
+
+
 def _encoded(record: CallRecord) -> bytes:
     try:
         return encode((_CALL, record))

@@ -6,19 +6,16 @@ import tempfile
 from pathlib import Path
 
 from emberflow.connectors.sink import sink_failed
-from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_log import carried_over
+from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, InvalidArgument
-from emberflow.events.codecs import decode
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
 from emberflow.savepoints.restore import SavepointStart, open_start
 from emberflow.savepoints.wiring import FILE, Wiring, read_wiring, wiring_json, wiring_of
-
-_OF_ONE_RUN = ("claimed", "ended", "due")
-"""Records that speak of processes and key groups of the job that wrote them."""
 
 
 def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> SavepointStart | None:
@@ -74,17 +71,17 @@ def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
                 raise sink_failed(node.name, "commit", error) from error
 
 
-def place_calls(start: SavepointStart, directory: str) -> None:
-    """The log of durable calls goes on in the job's own directory: what was answered is not asked again."""
+def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
+    """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
     with tempfile.TemporaryDirectory(prefix="emberflow-calls-") as temporary:
         for name, data in start.reader.call_files():
             (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
             (Path(temporary) / name).write_bytes(data)
         before = FileCallStore(Path(temporary))
         for _, records in before.read_new():
-            kept = [record for record in records if decode(record)[0] not in _OF_ONE_RUN]
+            kept = [kept for record in records if (kept := carried_over(record)) is not None]
             if kept:
-                store = FileCallStore(Path(directory) / CALLS_FOLDER)
+                store = job_store(address, directory, job_id)
                 store.append(kept, sync=True)
                 store.close()
         before.close()

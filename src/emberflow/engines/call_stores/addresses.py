@@ -10,10 +10,28 @@ from urllib.parse import quote, unquote, urlsplit
 from emberflow.engines.call_stores.contract import CallStore
 from emberflow.engines.call_stores.redaction import shown
 from emberflow.errors import InvalidArgument, PackageMissing, describe_cause
+from emberflow.plan.job import JobConfig
 
 _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 KNOWN = "a path, file://, postgresql://, s3://, gs://, abfs:// and hdfs://"
+
+
+def call_store_option(config: JobConfig) -> str:
+    """The job's option `call_store`; without it the log is kept in the checkpoint directory."""
+    address = config.options.get("call_store", "")
+    if not isinstance(address, str):
+        raise InvalidArgument(
+            f"the option 'call_store' must be a text, not {address!r}", way_out=f"give one of {KNOWN}"
+        )
+    return address
+
+
+def job_store(address: str, directory: str, job_id: str) -> CallStore:
+    """The store that a job was given, or files in its own directory."""
+    if address:
+        return open_store(address, job_id)
+    return _class("files", "FileCallStore", "")(Path(directory))
 
 
 def open_store(address: str, job_id: str) -> CallStore:

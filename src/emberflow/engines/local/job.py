@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.call_log import CALLS_FOLDER, StoredCallLog
-from emberflow.engines.call_stores.files import FileCallStore
+from emberflow.engines.call_stores.addresses import call_store_option, job_store
 from emberflow.engines.calls import LoopCalls
 from emberflow.engines.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
 from emberflow.engines.job_thread import JobThread
@@ -115,6 +115,11 @@ class LocalJob(JobThread):
         if self._own_directory is not None:
             shutil.rmtree(self._own_directory, ignore_errors=True)
 
+    @property
+    def _calls_place(self) -> tuple[str, str, str]:
+        directory = Path(self.config.checkpoint_dir or "") / CALLS_FOLDER
+        return call_store_option(self.config), str(directory), self.job_id
+
     async def _main(self) -> bool:
         """True if the job was canceled before its end."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -127,10 +132,10 @@ class LocalJob(JobThread):
         if start is not None:
             restored = begin_from(start, self._store)
             if self.config.checkpoint_dir is not None:
-                place_calls(start, self.config.checkpoint_dir)
+                place_calls(start, *self._calls_place)
         self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
-            self._log = StoredCallLog(FileCallStore(Path(self.config.checkpoint_dir) / CALLS_FOLDER))
+            self._log = StoredCallLog(job_store(*self._calls_place))
             self._log.begin(self._epoch)
         tasks = TaskBuilder(
             self._graph,

@@ -13,6 +13,8 @@ from typing import Any
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.connectors.sink import Sink
 from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_stores.addresses import call_store_option
+from emberflow.engines.limit_ledger import LIMITS_FOLDER
 from emberflow.engines.manifest import open_directory, write_atomically
 from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, place_calls, start_of
 from emberflow.engines.spark.job import SparkJob
@@ -20,7 +22,14 @@ from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
 from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint, keep_channels
 from emberflow.engines.spark.savepoints import write_savepoint
-from emberflow.engines.spark.session import is_connect, make_active, own_session, query_settings, settings
+from emberflow.engines.spark.session import (
+    is_connect,
+    make_active,
+    on_one_machine,
+    own_session,
+    query_settings,
+    settings,
+)
 from emberflow.engines.spark.shipping import make_archive
 from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
 from emberflow.errors import InvalidArgument
@@ -40,7 +49,7 @@ LONGEST_TRIGGER_MS = 50_000
 
 class SparkEngine:
     """Options: `trigger_ms` (time between micro-batches), `deadline_ms` (how long one waits for agents' calls),
-    `max_records_per_batch`."""
+    `call_store` (where the log of durable calls is kept), `max_records_per_batch`."""
 
     name = "spark"
 
@@ -76,7 +85,7 @@ class SparkEngine:
         wiring = keep_wiring(graph, config.checkpoint_dir, start)
         if start is not None:
             keep_channels(home, start)
-            place_calls(start, str(home))
+            place_calls(start, call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id)
         spec = self._spec(graph, config, manifest.job_id, home)
         spec = begun_from(start, replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold")))
         translation = self._translation(spec, start)
@@ -138,6 +147,8 @@ class SparkEngine:
             max_records=_positive(config, "max_records_per_batch", DEFAULT_MAX_RECORDS),
             client_dir=str(home / "client"),
             calls_dir=str(home / CALLS_FOLDER),
+            call_store=call_store_option(config),
+            limits_dir=str(home / LIMITS_FOLDER) if on_one_machine(self.session) else "",
             ticking_stage=ticking,
             deadline_ms=_positive(config, "deadline_ms", DEFAULT_DEADLINE_MS),
             parameters=config.parameters,

@@ -36,7 +36,11 @@ class JobSpec:
     client_dir: str
     parameters: dict[str, str] = field(default_factory=dict[str, str])
     calls_dir: str = ""
-    """Where workers keep the log of durable calls; no log without it."""
+    """Where workers keep the log of durable calls, if `call_store` names no other place; no log without it."""
+    call_store: str = ""
+    limits_dir: str = ""
+    """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
+    part of every limit."""
     ticking_stage: int | None = None
     """The source stage that asks for batches without input while runs are parked."""
     first_epoch: int = 0

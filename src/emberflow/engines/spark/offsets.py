@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emberflow.connectors.source import Chunk, Source, read_safely
+from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.spark.job_spec import load_spec
 from emberflow.engines.spark.ticks import Ticks
 from emberflow.errors import SourceFailed
@@ -46,7 +47,9 @@ class OffsetPlanner:
         self._started_ms: dict[int, float] = {}
         self._first = True
         self._restored = self._spec.start_positions.get(stage_id)
-        self._ticks = Ticks(self._spec.calls_dir) if self._spec.ticking_stage == stage_id else None
+        self._ticks: Ticks | None = None
+        if self._spec.ticking_stage == stage_id:
+            self._ticks = Ticks(job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id))
 
     def initial(self) -> dict[str, Any]:
         return {"channels": [self._begin(channel) for channel in range(self._count)], "run": 0}

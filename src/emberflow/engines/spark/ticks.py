@@ -8,18 +8,17 @@ do for a minute, and with them their calls.
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.files import FileCallStore
+from emberflow.engines.call_stores.contract import CallStore
 
 _KEEP_ALIVE_S = 10.0
 _LONGEST_PAUSE_S = 10.0
 
 
 class Ticks:
-    def __init__(self, calls_dir: str) -> None:
-        self._log = StoredCallLog(FileCallStore(Path(calls_dir)))
+    def __init__(self, store: CallStore) -> None:
+        self._log = StoredCallLog(store)
         self._last_s = 0.0
         self._served: set[str] = set()
         self._pause_s = 0.0

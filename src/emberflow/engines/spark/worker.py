@@ -9,11 +9,13 @@ import hashlib
 from pathlib import Path
 
 from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.files import FileCallStore
+from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.calls import ThreadCalls
+from emberflow.engines.limit_ledger import FileLedgers
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.packing import Row, SparkExits
 from emberflow.event_time.clock import Clock, FixedClock, SystemClock
+from emberflow.operators.admission import Ledgers, MemoryLedgers
 from emberflow.operators.stage import StageTask
 
 
@@ -38,12 +40,12 @@ class WorkerStage:
         self.exits = SparkExits(spec)
         self._first_epoch = spec.first_epoch
         self.calls = calls
-        self.log = call_log(spec.calls_dir, claims=not spec.batch) if spec.calls_dir else None
+        self.log = call_log(spec) if spec.calls_dir else None
         self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls, self.log)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self._told: set[int] = set()
-        self.task.open(subtask, spec.parallelism, spec.parameters)
+        self.task.open(subtask, spec.parallelism, spec.parameters, _ledgers(spec))
 
     def begin_batch(self, batch_id: int) -> None:
         """A micro-batch begins, perhaps once more: what its calls answered before is known. Earlier ones are committed."""
@@ -76,19 +78,26 @@ class WorkerStage:
 
 
 _calls: ThreadCalls | None = None
-_logs: dict[str, StoredCallLog] = {}
+_logs: dict[tuple[str, str, str], StoredCallLog] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
 
 
-def call_log(directory: str, *, claims: bool) -> StoredCallLog:
+def call_log(spec: JobSpec) -> StoredCallLog:
     """The job's log of durable calls, one per process."""
-    found = _logs.get(directory)
+    place = (spec.call_store, spec.calls_dir, spec.job_id)
+    found = _logs.get(place)
     if found is None:
         while len(_logs) >= _KEPT:
             _logs.pop(next(iter(_logs))).close()
-        found = _logs[directory] = StoredCallLog(FileCallStore(Path(directory)), claims=claims)
+        found = _logs[place] = StoredCallLog(job_store(*place), claims=not spec.batch)
     return found
+
+
+def _ledgers(spec: JobSpec) -> Ledgers:
+    if spec.limits_dir:
+        return FileLedgers(Path(spec.limits_dir))
+    return MemoryLedgers(spec.parallelism)
 
 
 def close_stage(data: bytes, stage_id: int) -> None:
