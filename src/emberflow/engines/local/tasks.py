@@ -87,7 +87,8 @@ class SourceTask(Task):
         self.gate = gate
         self._metrics = metrics
         self._clock = clock
-        self._started_ms = clock.now_ms() - source.due_ms(channel, position)
+        self._last_ms = clock.now_ms()
+        self._started_ms = self._last_ms - source.due_ms(channel, position)
         self.position: Any = position
         self.ended = ended
 
@@ -135,17 +136,22 @@ class SourceTask(Task):
         """How long there is nothing to read, as far as the source can say."""
         if not self._source_is_paced():
             return _IDLE_S
-        due_ms = self._started_ms + self._source.due_ms(self._channel, self.position) - self._clock.now_ms()
+        due_ms = self._source.due_ms(self._channel, self.position) - self._elapsed_ms()
         return min(max(due_ms / 1000, _SHORTEST_PAUSE_S), _IDLE_S)
 
     def _source_is_paced(self) -> bool:
-        return (
-            self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms)
-            is not None
-        )
+        return self._source.available(self._channel, self.position, self._elapsed_ms()) is not None
+
+    def _elapsed_ms(self) -> int:
+        """Since the channel's start. A clock that is set back must not stop the source until it has caught up."""
+        now_ms = self._clock.now_ms()
+        if now_ms < self._last_ms:
+            self._started_ms -= self._last_ms - now_ms
+        self._last_ms = now_ms
+        return now_ms - self._started_ms
 
     def _limit(self) -> int:
-        due = self._source.available(self._channel, self.position, self._clock.now_ms() - self._started_ms)
+        due = self._source.available(self._channel, self.position, self._elapsed_ms())
         return CHUNK_RECORDS if due is None else min(due, CHUNK_RECORDS)
 
 

@@ -77,7 +77,7 @@ class OffsetPlanner:
         position, ended, _ = item
         if ended:
             return None
-        now_ms = time.time() * 1000
+        now_ms = time.monotonic() * 1000
         began = self._started_ms.setdefault(channel, now_ms - self._source.due_ms(channel, position))
         due = self._source.available(channel, position, int(now_ms - began))
         limit = self._limit if due is None else min(due, self._limit)
