@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.machine import facts, moment
 from tests.recovery.torture.plan import draw
 from tests.recovery.torture.run import Result, run_in_process
 
 _SHOWN = 3
+_COLUMNS: dict[str, Callable[[Result], int]] = {
+    "runs": lambda result: 1,
+    "blows struck": lambda result: len(result.struck),
+    "starts": lambda result: result.starts,
+    "outputs": lambda result: result.outputs,
+    "calls": lambda result: result.calls,
+    "asked again after an error answer": lambda result: result.asked_again_after_error,
+    "in flight, made again": lambda result: result.repeated_in_flight,
+    "recorded, made again": lambda result: result.repeated_recorded,
+    "broken runs": lambda result: bool(result.violations),
+}
 
 
 def campaign(
-    seeds: Iterable[int], *, at_once: int, short: bool, engine: str | None, report: Path | None
+    seeds: Sequence[int], *, at_once: int, short: bool, engine: str | None, report: Path | None
 ) -> int:
     """The exit code: 1 if any promise was broken in any run."""
-    seeds = list(seeds)
     home = Path(tempfile.mkdtemp(prefix="torture-"))
-    lines: list[str] = []
-
-    def say(text: str) -> None:
-        lines.append(text)
-        print(text, flush=True)
 
     def one(seed: int) -> Result:
         folder = home / str(seed)
@@ -46,13 +49,12 @@ def campaign(
     with ThreadPoolExecutor(at_once) as pool:
         for result in pool.map(one, seeds):
             results.append(result)
-            say(line_of(result))
-    say("")
-    for line in summary(results, time.monotonic() - began):
-        say(line)
-    if report is not None:
-        report.write_text("\n".join(lines) + "\n")
+            print(line_of(result), flush=True)
+            if report is not None:
+                report.write_text(report_of(results, time.monotonic() - began))
+    print("", *table_of(results), "", sep="\n")
     broken = [result for result in results if result.violations]
+    print(f"{len(results)} runs in {time.monotonic() - began:.0f} s, {len(broken)} of them broken")
     if not broken:
         shutil.rmtree(home, ignore_errors=True)
     return 1 if broken else 0
@@ -70,7 +72,7 @@ def line_of(result: Result) -> str:
     )
     if result.violations:
         line += f"\n    again: {command_of(result)}\n    kept in {result.folder}"
-        line += "".join(f"\n    {failure}" for failure in result.failures[-3:])
+        line += "".join(f"\n    {failure}" for failure in result.failures[-_SHOWN:])
     return line
 
 
@@ -80,34 +82,32 @@ def command_of(result: Result) -> str:
     return f"make torture N=1 SEED={result.seed}{more}"
 
 
-def summary(results: list[Result], seconds: float) -> list[str]:
-    """A table of hosts in Markdown, and the machine's facts."""
-    head = [
-        "runs",
-        "blows struck",
-        "starts",
-        "outputs",
-        "calls",
-        "asked again after an error answer",
-        "in flight, made again",
-        "recorded, made again",
-        "broken runs",
-    ]
-    rows = [f"| host | {' | '.join(head)} |", f"|---|{'---:|' * len(head)}"]
-    hosts = sorted({result.host for result in results})
-    for host in [*hosts, "all"]:
+def table_of(results: list[Result]) -> list[str]:
+    """In Markdown: a row per host, one for all."""
+    rows = [f"| host | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * len(_COLUMNS)}"]
+    for host in [*sorted({result.host for result in results}), "all"]:
         of_host = [result for result in results if host in ("all", result.host)]
-        numbers = [
-            len(of_host),
-            sum(len(result.struck) for result in of_host),
-            sum(result.starts for result in of_host),
-            sum(result.outputs for result in of_host),
-            sum(result.calls for result in of_host),
-            sum(result.asked_again_after_error for result in of_host),
-            sum(result.repeated_in_flight for result in of_host),
-            sum(result.repeated_recorded for result in of_host),
-            sum(bool(result.violations) for result in of_host),
-        ]
-        rows.append(f"| {host} | {' | '.join(f'{number:,}' for number in numbers)} |")
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, {platform.machine()}"
-    return [*rows, "", f"{seconds:.0f} s on {machine}, Python {sys.version.split()[0]}"]
+        sums = [sum(map(count, of_host)) for count in _COLUMNS.values()]
+        rows.append(f"| {host} | {' | '.join(f'{number:,}' for number in sums)} |")
+    return rows
+
+
+def report_of(results: list[Result], seconds: float) -> str:
+    """A page for the documentation."""
+    machine = ", ".join(f"{name} {value}" for name, value in {**facts(), **moment()}.items() if value)
+    seeds = f"{results[0].seed} to {results[-1].seed}"
+    lines = [
+        "# Results of the torture",
+        "",
+        f"`make torture N={len(results)} SEED={results[0].seed}`: seeds {seeds} in {seconds:.0f} s. "
+        "How to read it: [torture.md](torture.md).",
+        "",
+        machine,
+        "",
+        *table_of(results),
+        "",
+        "```text",
+        *map(line_of, results),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
