@@ -47,6 +47,14 @@ BENCHMARKS = (
     Benchmark(name="agent_latency", what="input to output of the two-action agent at 500 inputs/s"),
     Benchmark(name="agent_waiting_cpu", what="CPU while 1,000 calls of agents wait"),
     Benchmark(name="agent_log_and_triggers", what="event log on and off; conditions against event types"),
+    Benchmark(
+        name="savepoint_rescale",
+        what="100,000 keys of agents' memory: savepoint, and restore with twice the parallelism",
+        timeout_s=900,
+    ),
+    Benchmark(
+        name="call_store_append", what="one durable record among 1,000 in flight: local disk, Postgres, S3"
+    ),
 )
 
 

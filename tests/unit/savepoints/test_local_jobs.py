@@ -6,6 +6,7 @@ import asyncio
 import time
 from ast import literal_eval
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ class Counting(KeyedProcessFunction):
 def counting(env: StreamExecutionEnvironment, words: list[str], *, ends: bool, uid: str = "counts") -> Any:
     stream = env.from_source(TestSource(words, bounded=ends), source_name="words").uid("words")
     return stream.key_by(lambda word: word).process(Counting()).uid(uid)
+
+
+def every(pair: Any) -> str:
+    return "all"
 
 
 def started(
@@ -146,8 +151,8 @@ def test_a_new_step_begins_empty_beside_restored_ones(tmp_path: Path) -> None:
     out: list[Any] = []
     env = environment(LOCAL_2, tmp_path / "next").set_savepoint(path)
     counts = counting(env, [*WORDS, "a", "d"], ends=True)
-    total = counts.key_by(lambda pair: "all").sum(1).uid("total")
-    total.map(lambda pair: pair[1]).sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
+    total = counts.key_by(every).sum(1).uid("total")
+    total.map(itemgetter(1)).sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
     env.execute()
     assert out == [4, 5]
 
