@@ -30,6 +30,7 @@ class Wiring:
     sources: list[str]
     sinks: list[str]
     exchanges: dict[str, int]
+    format: int = 1
     first_epoch: int = 0
     """The epoch of Spark's batch 0; not 0 in a job that began from a savepoint."""
 

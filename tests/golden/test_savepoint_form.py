@@ -1,0 +1,78 @@
+"""Savepoints of format 1 stay readable: one that was written by the first version is kept as files.
+
+A change that fails here orphans savepoints. If it is meant, add a new version with a reader for this one; never edit the
+stored files. `UPDATE = True` writes them if they are missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emberflow.savepoints import Savepoint
+from emberflow.savepoints.form import FrameKind
+from emberflow.savepoints.reader import SavepointReader
+from emberflow.savepoints.writer import SavepointWriter
+from emberflow.state.pages import Fields, Node
+
+STORED = Path(__file__).parent / "v1" / "savepoint"
+UPDATE = False
+
+ENTRIES = {
+    "ann": {"count": 3, "seen": [1, None]},
+    ("b", 2): {"memory": Fields({"profile": Node({"name": "Bob"}), "plain": {"a": 1}}), "seq": 4},
+}
+
+
+def write(path: Path) -> None:
+    with SavepointWriter(
+        path,
+        job_name="golden",
+        job_id="0123456789abcdef",
+        engine="local",
+        max_parallelism=64,
+        epoch=41,
+        created_ms=1_800_000_000_000,
+    ) as writer:
+        writer.source("numbers", [[5, 2], {"file": "a.csv", "line": 7}], [False, True])
+        step = writer.step("counts", "keyed_process")
+        step.clock(900, {"numbers > stamps > counts[0]": [900, 1200]}, ended=False)
+        for key, values in ENTRIES.items():
+            step.entry(key, values)
+        step.timer(FrameKind.EVENT_TIMERS, 1_000, "ann")
+        step.timer(FrameKind.PROCESSING_TIMERS, 2_000, ("b", 2))
+        step.parked(("b", 2), "judge")
+        writer.sinks(["files"])
+        writer.prepared("0123456789abcdef", 41, {"files": [["staged", "final"]]})
+        writer.whole_file("calls/1-a.000000.calls", b"a log of calls")
+
+
+def test_a_savepoint_of_the_first_version_is_read() -> None:
+    if UPDATE and not STORED.exists():
+        write(STORED)
+    reader = SavepointReader(STORED)
+    manifest = reader.manifest
+    Savepoint.read(STORED).check()
+    assert (manifest.format, manifest.job_name, manifest.engine) == (1, "golden", "local")
+    assert (manifest.epoch, manifest.max_parallelism, manifest.created_ms) == (41, 64, 1_800_000_000_000)
+    assert manifest.sources["numbers"].positions == [[5, 2], {"file": "a.csv", "line": 7}]
+    assert manifest.sources["numbers"].ended == [False, True]
+    summary = manifest.steps["counts"]
+    assert (summary.kind, summary.watermark, summary.ended, summary.keys) == ("keyed_process", 900, False, 2)
+    assert summary.channels == {"numbers > stamps > counts[0]": [900, 1200]}
+    found = dict(reader.entries("counts"))
+    assert found == ENTRIES
+    assert isinstance(found["b", 2]["memory"], Fields)
+    assert isinstance(found["b", 2]["memory"]["profile"], Node)
+    assert list(reader.timers("counts", FrameKind.EVENT_TIMERS)) == [(1_000, "ann")]
+    assert list(reader.timers("counts", FrameKind.PROCESSING_TIMERS)) == [(2_000, ("b", 2))]
+    assert list(reader.parked("counts")) == [(("b", 2), "judge")]
+    assert reader.prepared() == ("0123456789abcdef", 41, {"files": [["staged", "final"]]})
+    assert list(reader.call_files()) == [("1-a.000000.calls", b"a log of calls")]
+
+
+def test_the_same_files_are_written(tmp_path: Path) -> None:
+    write(tmp_path / "now")
+    now = {path.relative_to(tmp_path / "now") for path in (tmp_path / "now").rglob("*.*")}
+    assert now == {path.relative_to(STORED) for path in STORED.rglob("*.*")}
+    state = Path("state/000-00000.state")
+    assert (tmp_path / "now" / state).read_bytes()[:5] == (STORED / state).read_bytes()[:5] == b"EFSP\x01"
