@@ -101,7 +101,7 @@ class AgentOperator(KeyedOperator):
     def open(self, context: Any) -> None:
         # First what may fail: an operator that could not be opened is not closed.
         self._recorder = AgentRecorder.of(self.plan)
-        self.resources = resource_cache.acquire(self._plan_id, self.plan)
+        self.resources = resource_cache.acquire(self._plan_id, self.plan, context.ledgers, self.metrics)
 
     def sync(self) -> None:
         if self._recorder is not None:

@@ -103,8 +103,9 @@ class DurableMethod:
     def _spend(self, answer: Any) -> None:
         """An answer from the log too: what an action spent counts when it ends, however often it was begun."""
         usage: Any = getattr(answer, "usage", None)
-        if usage is not None and hasattr(usage, "total_tokens"):
-            self._context.spend(tokens=usage.total_tokens, cost=usage.cost or 0)
+        spend: Any = getattr(self._context, "spend", None)
+        if spend is not None and hasattr(usage, "total_tokens"):
+            spend(tokens=usage.total_tokens, cost=usage.cost or 0)
 
 
 class ResourceAccess:
@@ -141,6 +142,3 @@ class ResourceAccess:
     def call_tool(self, name: str, /, **arguments: Any) -> Awaitable[Any]:
         """Calls the tool of this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
         return self.get_resource(name, ResourceType.TOOL).call(arguments)
-
-    def spend(self, tokens: float = 0, cost: float = 0) -> None:
-        """What a model's answers took; counts against budgets where there are any."""

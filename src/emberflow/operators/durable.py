@@ -88,6 +88,7 @@ class ActionCalls:
         """The call that is about to be made."""
         self._count += 1
         name = _name(func)
+        kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
         shown = [
             *(shorten(arg, 60) for arg in args),
             *(f"{key}={shorten(value, 60)}" for key, value in kwargs.items()),
@@ -199,6 +200,8 @@ def storable(error: Exception) -> Exception:
 
 
 def _name(func: Any) -> str:
+    if hasattr(func, "durable_name"):
+        return func.durable_name
     inner: Any = getattr(func, "func", func)
     if not hasattr(inner, "__qualname__"):
         inner = inner.__class__

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.events.agent_events import Event
+from emberflow.operators.call_resources import (
+    DurableMethod,
+    ResourceAccess,
+    function_of,
+    inside_a_call,
+    part_of_a_call,
+)
 from emberflow.operators.durable import ActionCalls, takes_idempotency_key
 from emberflow.plan.agent_config import Configuration
 from emberflow.plan.agent_options import AgentExecutionOptions
-from emberflow.plan.resources import ResourceType, resource_type
 from emberflow.state.memory_object import MemoryObject
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     from emberflow.operators.agent_run import AgentRun
 
 
-class RunnerContext:
+class RunnerContext(ResourceAccess):
     """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
 
     __slots__ = ("_action", "_durable", "_event", "_run", "_short_term", "_unrecorded", "ended", "sent")
@@ -97,12 +104,6 @@ class RunnerContext:
     def get_action_config_value(self, key: str) -> Any:
         return self._action.config.get(key)
 
-    def get_resource(self, name: str, type: ResourceType | str, metric_group: Any = None) -> Any:
-        """Made when it is first asked for, then shared by all actions of this process."""
-        if isinstance(type, str):
-            type = resource_type(type)
-        return self._run.agent.resources.get_resource(name, type)
-
     @property
     def agent_metric_group(self) -> MetricGroup:
         return self._run.agent.metrics
@@ -116,17 +117,20 @@ class RunnerContext:
     ) -> Any:
         """Runs a function now; when the action is repeated after a crash, its recorded answer is given instead. It
         blocks the whole task: prefer `durable_execute_async` for what takes long."""
-        if inspect.iscoroutinefunction(func):
-            inner = func.func if isinstance(func, partial) else func
+        if isinstance(func, DurableMethod):
+            return func.at_once(args, kwargs, reconciler)
+        function = function_of(func)
+        if inspect.iscoroutinefunction(function):
+            inner = function.func if isinstance(function, partial) else function
             raise InvalidArgument(
                 f"action {self._action.name!r}: {getattr(inner, '__name__', shorten(inner))} is a coroutine function",
                 way_out="make the action async and write: await ctx.durable_execute_async(…)",
             )
         durable = self._durable_calls()
         if durable is None:
-            return func(*args, **self._with_key(func, kwargs, self._count_call()))
+            return part_of_a_call(function, *args, **self._with_key(func, kwargs, self._count_call()))
         call = durable.next(func, args, kwargs)
-        make = partial(func, *args, **self._with_key(func, kwargs, call.call_id))
+        make = partial(part_of_a_call, function, *args, **self._with_key(func, kwargs, call.call_id))
         return durable.run_now(call, make, reconciler)
 
     def durable_execute_async(
@@ -138,6 +142,8 @@ class RunnerContext:
         `reconciler` is asked instead of making the call once more, if the call was begun and its end not recorded.
         A function with a parameter `idempotency_key` gets a key that is the same when the call is repeated.
         """
+        if isinstance(func, DurableMethod):
+            return func.in_time(args, kwargs, reconciler)
         # Numbered here and not when it is awaited: the order of the calls in the code decides.
         durable = self._durable_calls()
         if durable is None:
@@ -147,12 +153,15 @@ class RunnerContext:
         return durable.run(call, make, reconciler)
 
     async def _run_call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if inspect.iscoroutinefunction(func):
-            return await func(*args, **kwargs)
-        agent = self._run.agent
-        threads = agent.plan.config.get(AgentExecutionOptions.NUM_ASYNC_THREADS)
-        result = await agent.calls.in_thread(partial(func, *args, **kwargs), threads)
-        return await result if inspect.isawaitable(result) else result
+        function = function_of(func)
+        with inside_a_call():
+            if inspect.iscoroutinefunction(function):
+                return await function(*args, **kwargs)
+            agent = self._run.agent
+            threads = agent.plan.config.get(AgentExecutionOptions.NUM_ASYNC_THREADS)
+            here = copy_context()
+            result = await agent.calls.in_thread(partial(here.run, function, *args, **kwargs), threads)
+            return await result if inspect.isawaitable(result) else result
 
     def _durable_calls(self) -> ActionCalls | None:
         log = self._run.agent.log
@@ -166,8 +175,12 @@ class RunnerContext:
         return f"{self.call_prefix}{self._unrecorded}"
 
     def _with_key(self, func: Any, kwargs: dict[str, Any], call_id: str) -> dict[str, Any]:
-        inner = func.func if isinstance(func, partial) else func
-        if "idempotency_key" in kwargs or not takes_idempotency_key(getattr(inner, "__func__", inner)):
+        inner = function_of(func)
+        inner = inner.func if isinstance(inner, partial) else inner
+        wanted = getattr(func, "wants_idempotency_key", False)
+        if "idempotency_key" in kwargs or not (
+            wanted or takes_idempotency_key(getattr(inner, "__func__", inner))
+        ):
             return kwargs
         return {**kwargs, "idempotency_key": call_id}
 

@@ -15,6 +15,7 @@ from emberflow.engines.local.tasks import KeyedTask, SourceTask, Task
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK
 from emberflow.events.key_groups import KeyGroups
+from emberflow.operators.admission import MemoryLedgers
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.durable import CallLog
 from emberflow.operators.operator import Receiver
@@ -168,6 +169,7 @@ class TaskBuilder:
     ) -> None:
         self._graph = graph
         self._config = config
+        self._ledgers = MemoryLedgers()
         self._job_id = job_id
         self._clock = clock
         self._calls = calls
@@ -224,7 +226,7 @@ class TaskBuilder:
 
         exits = _Exits(subtask, make_exchange, make_sink)
         made = StageTask(self._graph, stage.id, exits, self._clock, self._calls, self._log)
-        made.open(subtask, count, self._config.parameters)
+        made.open(subtask, count, self._config.parameters, self._ledgers)
         return made, exits
 
     def _source(self, stage: Stage) -> None:

@@ -141,5 +141,10 @@ def query_settings(parallelism: int, checkpoint: str) -> dict[str, str]:
     return wanted
 
 
+def on_one_machine(session: Any) -> bool:
+    """Whether all workers surely see the driver's files."""
+    return str(session.conf.get("spark.master", "")).startswith("local")
+
+
 def is_connect(session: Any) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")

@@ -1,0 +1,60 @@
+"""Limits of models, held by all workers of a job together, against a real service on loopback (A30)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emberflow.streams import DataStream, StreamExecutionEnvironment
+from emberflow.testing import LOCAL_2, SPARK, Host, on_every_host
+from tests.conformance.agents import applied
+from tests.conformance.rate_limited_service import Asker, RateLimitedService, Request
+
+
+def questions(env: StreamExecutionEnvironment, count: int, agent: Asker) -> DataStream:
+    return applied(env, env.from_collection([(number,) for number in range(count)]), agent)
+
+
+def answers(count: int) -> list[str]:
+    return sorted(f"Q{number}" for number in range(count))
+
+
+def busiest(requests: Sequence[Request], seconds: float) -> int:
+    """The most requests in any such time."""
+    moments = sorted(item.at_s for item in requests)
+    return max(sum(start <= other < start + seconds for other in moments) for start in moments)
+
+
+@on_every_host(hosts=[LOCAL_2, SPARK])
+def test_all_workers_together_stay_within_requests_per_minute(host: Host) -> None:
+    rate, count = 20, 100
+    with RateLimitedService() as service:
+        agent = Asker(service.port, requests_per_minute=rate * 60)
+        assert sorted(host.run(lambda env: questions(env, count, agent))) == answers(count)
+    assert len(service.taken) == count
+    assert busiest(service.taken, 2.0) <= 2 * rate * 1.1 + 5, "the burst of a quarter second"
+    took_s = service.taken[-1].at_s - service.taken[0].at_s
+    assert count / took_s <= rate * 1.1
+    if host.engine == "spark":
+        assert len({item.process for item in service.taken}) == 2, "both workers had a part in it"
+
+
+@on_every_host(hosts=[LOCAL_2, SPARK])
+def test_a_service_that_says_too_many_is_asked_less(host: Host) -> None:
+    rate, count = 40, 240
+    with RateLimitedService(rate) as service:
+        agent = Asker(service.port)
+        assert sorted(host.run(lambda env: questions(env, count, agent))) == answers(count)
+    assert sorted(item.question for item in service.taken) == sorted(f"q{n}" for n in range(count))
+    assert service.turned_away, "nobody knew the limit"
+    learnt_at = service.requests[0].at_s + 3
+    later = [item for item in service.requests if item.at_s >= learnt_at]
+    assert busiest(later, 1.0) <= rate * 2.1, "what the bucket holds, and what a second adds"
+    assert sum(not item.taken for item in later) <= 0.15 * len(later)
+
+
+@on_every_host(hosts=[LOCAL_2])
+def test_calls_in_flight_of_all_tasks_stay_within_max_concurrent(host: Host) -> None:
+    with RateLimitedService(call_s=0.02) as service:
+        agent = Asker(service.port, max_concurrent=3)
+        assert sorted(host.run(lambda env: questions(env, 60, agent))) == answers(60)
+    assert service.most_in_flight == 3
