@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
-from emberflow.operators.channels import ChannelId, SavedChannel
+from emberflow.operators.channels import ChannelId, SavedChannel, is_hold
 from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
 
 FILE = "wiring.json"
@@ -35,13 +35,23 @@ class Wiring:
     """The epoch of Spark's batch 0; not 0 in a job that began from a savepoint."""
 
     def named_channels(self, channels: list[SavedChannel]) -> dict[str, list[int]]:
-        """Watermarks of a scope's channels, by the name of their input."""
+        """Watermarks of a scope's channels, by the name of their input. What stays behind the rest of its channel holds
+        the whole of it; the step before says so again after the start."""
         names = {number: name for name, number in self.exchanges.items()}
         found: dict[str, dict[int, int]] = {}
+        held: dict[str, int] = {}
         for (exchange, channel), watermark, _ in channels:
-            if exchange in names:
-                found.setdefault(names[exchange], {})[channel] = watermark
-        return {name: [marks[number] for number in sorted(marks)] for name, marks in found.items()}
+            name = names.get(exchange)
+            if name is None:
+                continue
+            if is_hold((exchange, channel)):
+                held[name] = min(watermark, held.get(name, watermark))
+            else:
+                found.setdefault(name, {})[channel] = watermark
+        return {
+            name: [min(marks[number], held.get(name, marks[number])) for number in sorted(marks)]
+            for name, marks in found.items()
+        }
 
     def key_out(self, kind: str, key: Any) -> Any:
         """A key as a savepoint has it."""

@@ -1,0 +1,53 @@
+"""Numbers of a job get names in a savepoint, and other numbers in the next job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+from emberflow.operators.channels import hold_channel
+from emberflow.savepoints.wiring import Wiring, wiring_of
+from emberflow.testing import LOCAL
+
+
+def graph(*, with_more: bool = False) -> Any:
+    env = LOCAL.environment()
+    if with_more:
+        env.from_collection([(1, 1)]).uid("more").key_by(lambda pair: pair[0]).sum(1).uid("other").print()
+    stream = env.from_collection([(1, 1)]).uid("pairs")
+    sums = stream.key_by(lambda pair: pair[0]).sum(1).uid("sums")
+    sums.union(stream).key_by(lambda pair: pair[1]).sum(0).uid("again").print()
+    return env.job_graph("wired")
+
+
+def test_names_stay_when_numbers_change() -> None:
+    small, large = wiring_of(graph()), wiring_of(graph(with_more=True))
+    names = {"pairs > pairs > sums[0]", "sums > sums > again[0]", "pairs > pairs > again[0]"}
+    assert set(small.exchanges) == names
+    assert names < set(large.exchanges)
+    assert {name: small.exchanges[name] for name in names} != {name: large.exchanges[name] for name in names}
+    assert (small.sources, list(small.kinds)) == (["pairs"], ["sums", "again"])
+
+
+def wired() -> Wiring:
+    return Wiring(
+        job_name="job", stages={}, kinds={}, sources=[], sinks=[], exchanges={"a > b[0]": 3, "c > b[1]": 5}
+    )
+
+
+def test_channels_by_name() -> None:
+    saved = [((3, 1), 20, 0), ((3, 0), 10, 0), ((5, 0), MAX_WATERMARK, 7), ((9, 0), 1, 0)]
+    assert wired().named_channels(saved) == {"a > b[0]": [10, 20], "c > b[1]": [MAX_WATERMARK]}
+
+
+def test_what_stays_behind_holds_its_channel() -> None:
+    saved = [((3, 0), 50, 0), ((3, 1), 30, 0), (hold_channel(3, 17), 40, 0), ((5, 0), MIN_WATERMARK, 0)]
+    assert wired().named_channels(saved) == {"a > b[0]": [40, 30], "c > b[1]": [MIN_WATERMARK]}
+
+
+def test_channels_that_are_keys_are_named_too() -> None:
+    wiring = wired()
+    assert wiring.key_out("watermark_generator", (5, 2)) == ("c > b[1]", 2)
+    assert wiring.key_in("watermark_generator", ("a > b[0]", 2)) == (3, 2)
+    assert wiring.key_in("watermark_generator", ("gone", 2)) == (-1, 2)
+    assert wiring.key_out("sum", (5, 2)) == (5, 2)
