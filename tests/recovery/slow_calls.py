@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
@@ -18,8 +19,18 @@ async def wait(folder: str, name: str, seconds: float, idempotency_key: str) -> 
     return f"{name} answered"
 
 
+async def die_once(folder: str, *, kills: bool) -> None:
+    marker = Path(folder) / "died"
+    if not marker.exists():
+        marker.touch()
+        if kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError("a crash")
+
+
 class SlowCalls(Agent):
-    """An input is (key, number, [seconds of one call after the other])."""
+    """An input is (key, number, [seconds of one call after the other]); at -1 the process dies, once; at -2 the
+    action fails, once."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -32,6 +43,9 @@ class SlowCalls(Agent):
         answers: list[str] = []
         for position, seconds in enumerate(waits):
             name = f"{key}.{number}.{position}"
+            if seconds < 0:
+                await die_once(self._folder, kills=seconds == -1)
+                continue
             answers.append(await ctx.durable_execute_async(wait, self._folder, name, seconds))
             memory.set("calls", (memory.get("calls") or 0) + 1)
         ctx.send_event(OutputEvent((key, number, len(answers), memory.get("calls"))))

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from emberflow.agents import AgentsExecutionEnvironment
+from emberflow.errors import ActionFailed
 from emberflow.testing import SPARK, Host, literal_files, on_every_host, read_committed
 from tests.recovery.slow_calls import SlowCalls, lines
 
@@ -32,4 +35,39 @@ def test_slow_calls_are_parked_and_made_once(host: Host, tmp_path: Path) -> None
     assert sorted(found) == sorted(expected)
     begun = lines(tmp_path, "begun")
     assert len(begun) == len(set(begun)) == 25
-    print(result)
+    assert result.metrics.batches > 1
+
+
+@on_every_host(hosts=[SPARK])
+def test_a_worker_is_killed_while_calls_are_parked(host: Host, tmp_path: Path) -> None:
+    inputs = [("dies", 1, [0.1, 1.6, -1, 0.1])]
+    inputs += [(f"slow{number}", 1, [0.2, 3.0, 0.1]) for number in range(6)]
+    run(host, inputs, tmp_path)
+
+    assert (tmp_path / "died").exists()
+    expected = [("dies", 1, 3, 3), *((f"slow{number}", 1, 3, 3) for number in range(6))]
+    assert sorted(read_committed(tmp_path / "output")) == sorted(expected)
+    begun, ended = lines(tmp_path, "begun"), lines(tmp_path, "ended")
+    assert len(set(ended)) == 7 * 3
+    assert all(begun.count(name) <= 2 for name in ended), "what was in flight is repeated once at most"
+    keys = {tuple(line.split()[:2]) for line in (tmp_path / "begun").read_text().splitlines()}
+    assert len(keys) == 7 * 3, "a repeated call has the key that it had before"
+
+
+@on_every_host(hosts=[SPARK])
+def test_a_job_is_stopped_while_calls_are_parked(host: Host, tmp_path: Path) -> None:
+    """In the same session the workers live on: calls in flight are taken over, not made again."""
+    inputs = [("fails", 1, [0.1, 1.5, -2])]
+    inputs += [(f"slow{number}", 1, [0.2, 6.0]) for number in range(6)]
+    with pytest.raises(ActionFailed, match="a crash"):
+        run(host, inputs, tmp_path)
+    assert len(lines(tmp_path, "begun")) < 2 + 6 * 2 + 1
+
+    run(host, inputs, tmp_path)
+
+    expected = [("fails", 1, 2, 2), *((f"slow{number}", 1, 2, 2) for number in range(6))]
+    assert sorted(read_committed(tmp_path / "output")) == sorted(expected)
+    begun = lines(tmp_path, "begun")
+    ended = lines(tmp_path, "ended")
+    assert len(set(ended)) == 2 + 6 * 2
+    assert all(begun.count(name) <= 2 for name in begun)
