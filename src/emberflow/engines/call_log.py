@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Any
 
 from emberflow.engines.call_stores.contract import CallStore
@@ -51,6 +53,8 @@ class StoredCallLog:
         self._parked: dict[str, int] = {}
         self._resumed: dict[str, int] = {}
         """action -> epoch. Parts are read in any order, so the epochs decide which of the two came later."""
+        self._behind: dict[str, int] = {}
+        """parked action -> inputs of its key that wait behind it in state."""
         self._claims: dict[str, str] = {}
         self._due: dict[str, int | None] = {}
         self._epochs: dict[str, int] = {}
@@ -123,15 +127,15 @@ class StoredCallLog:
                 del self._claims[action]
         return False
 
-    def park(self, actions: Iterable[str]) -> None:
-        """State that is about to be committed holds the beginning of these actions. Durable when it returns. Said again
-        in every epoch that touches them: in a repeated batch, an attempt before may have resumed them."""
+    def park(self, actions: Mapping[str, int]) -> None:
+        """State that is about to be committed holds the beginning of these actions, with so many inputs behind each.
+        Durable when it returns. Said again in every epoch that touches them: in a repeated batch, an attempt before may
+        have resumed them."""
         with self._lock:
-            new = [item for item in actions if self._parked.get(item) != self._epoch]
+            new = {item: count for item, count in actions.items() if self._parked.get(item) != self._epoch}
             if new:
                 self._append([encode((_PARKED, self._epoch, new))], sync=True)
-                for action in new:
-                    self._parked[action] = self._epoch
+                self._note_parked(self._epoch, new)
 
     def resumed(self, action: str) -> None:
         """State no longer holds the action, once the epoch is committed."""
@@ -154,6 +158,7 @@ class StoredCallLog:
             for action, end in [*self._resumed.items()]:
                 if end < epoch and not self._is_parked(action):
                     self._parked.pop(action, None)
+                    self._behind.pop(action, None)
                     if end < epoch - _KEPT_EPOCHS:
                         del self._resumed[action]
             self._known = {
@@ -172,7 +177,8 @@ class StoredCallLog:
     def _rewrite(self) -> None:
         """Only what is still needed stays in this process's part."""
         kept: list[bytes] = [encode((_EPOCH, self._epoch))]
-        kept.extend(encode((_PARKED, at, [action])) for action, at in self._parked.items())
+        for action, at in self._parked.items():
+            kept.append(encode((_PARKED, at, {action: self._behind.get(action, 0)})))
         kept.extend(encode((_RESUMED, end, action)) for action, end in self._resumed.items())
         mine = self._store.owner
         kept.extend(encode((_CLAIMED, action)) for action, owner in self._claims.items() if owner == mine)
@@ -204,12 +210,19 @@ class StoredCallLog:
         elif kind == _FORGOTTEN:
             self._known.pop(record[1], None)
         elif kind == _PARKED:
-            for action in record[2]:
-                self._parked[action] = max(record[1], self._parked.get(action, -1))
+            # The first version had a list, without what waits behind.
+            actions: Any = record[2] if isinstance(record[2], dict) else dict.fromkeys(record[2], 0)
+            self._note_parked(record[1], actions)
         elif kind == _RESUMED:
             self._resumed[record[2]] = max(record[1], self._resumed.get(record[2], -1))
         elif kind == _DUE:
             self._due[record[1]] = record[2]
+
+    def _note_parked(self, epoch: int, actions: Mapping[str, int]) -> None:
+        for action, behind in actions.items():
+            if epoch >= self._parked.get(action, -1):
+                self._parked[action] = epoch
+                self._behind[action] = behind
 
     def _is_parked(self, action: str) -> bool:
         """Of an action that was resumed and parked in one epoch, a repeated batch has parked it last."""
@@ -230,6 +243,15 @@ class StoredCallLog:
     def parked(self) -> list[str]:
         """Actions whose beginning is in state."""
         return [action for action in self._parked if self._is_parked(action)]
+
+    def held_inputs(self) -> Counter[str]:
+        """step -> inputs that state holds unfinished, as far as other processes have said."""
+        return Counter(
+            {
+                step: sum(1 + self._behind.get(action, 0) for action in actions)
+                for step, actions in groupby(sorted(self.parked(), key=_step_of), key=_step_of)
+            }
+        )
 
     # writing
 
@@ -316,6 +338,11 @@ def _encoded(record: CallRecord) -> bytes:
 def _action_of(call_id: str) -> str:
     """A call's id is that of its action and a number."""
     return call_id[: call_id.rfind("/") + 1]
+
+
+def _step_of(action: str) -> str:
+    """An action's id begins with the uid of its step; run and number follow."""
+    return action.rsplit("/", 3)[0]
 
 
 def _release(waiters: list[Waiter], error: Exception | None) -> None:

@@ -365,7 +365,7 @@ class AgentOperator(KeyedOperator):
             run.save()
             scope.parked[key] = run.action_id
         if self.log is not None and runs:
-            self.log.park([scope.parked[key] for key in runs])
+            self.log.park({scope.parked[key]: len(run.waiting) for key, run in runs.items()})
 
     def after_save(self) -> None:
         scope = self.scope

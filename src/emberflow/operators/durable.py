@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -62,8 +62,9 @@ class CallLog(Protocol):
         """The action that was claimed has ended; what it leaves behind is in the log."""
         ...
 
-    def park(self, actions: Iterable[str]) -> None:
-        """State that is about to be committed holds these actions as not yet done: their calls are kept on."""
+    def park(self, actions: Mapping[str, int]) -> None:
+        """State that is about to be committed holds these actions as not yet done, and so many inputs behind each: their
+        calls are kept on."""
         ...
 
     def resumed(self, action: str) -> None:

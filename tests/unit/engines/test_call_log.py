@@ -71,7 +71,7 @@ def test_what_is_committed_goes_but_for_parked_actions(tmp_path: Path) -> None:
     log.begin(0)
     log.write_now(record("done/1"))
     log.write_now(record("waits/1"))
-    log.park(["waits/"])
+    log.park({"waits/": 0})
     log.begin(1)
     assert log.find("done/1") is None
     assert log.find("waits/1") is not None
@@ -86,11 +86,11 @@ def test_an_action_that_is_parked_again_in_a_repeated_batch_stays(tmp_path: Path
     log, other = log_in(tmp_path), log_in(tmp_path)
     log.begin(0)
     log.write_now(record("waits/1"))
-    log.park(["waits/"])
+    log.park({"waits/": 0})
     log.begin(1)
     log.resumed("waits/")
     other.begin(1)
-    other.park(["waits/"])
+    other.park({"waits/": 0})
     for each in (log, other):
         each.begin(2)
         each.begin(3)
@@ -141,7 +141,7 @@ def test_what_a_dead_process_left_is_taken_over(tmp_path: Path) -> None:
     first.begin(4)
     first.write_now(record("now/1"))
     first.write_now(record("parked/1"))
-    first.park(["parked/"])
+    first.park({"parked/": 0})
     first.close()
     second = log_in(tmp_path)
     second.begin(5)
@@ -161,7 +161,7 @@ def test_a_part_does_not_grow_beyond_what_is_in_flight(tmp_path: Path) -> None:
     log = log_in(tmp_path, claims=False)
     log.begin(0)
     log.write_now(record("parked/1", "x" * 1000))
-    log.park(["parked/"])
+    log.park({"parked/": 0})
     for epoch in range(1, 200):
         log.begin(epoch)
         log.write_now(record(f"done{epoch}/1", "x" * 50_000))
@@ -241,3 +241,21 @@ def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(CallLogFailed):
         asyncio.run(log.write(record("a/2")))
     assert log.find("a/2") is None
+
+
+def test_inputs_that_state_holds_are_counted_by_step(tmp_path: Path) -> None:
+    log, reader = log_in(tmp_path), log_in(tmp_path)
+    log.begin(0)
+    log.park({"agent/k1-1/1/": 4, "agent/k2-1/1/": 0, "a/b/k1-1/2/": 1})
+    reader.refresh()
+    assert reader.held_inputs() == {"agent": 6, "a/b": 2}
+    log.begin(1)
+    log.resumed("agent/k1-1/1/")
+    log.park({"agent/k2-1/1/": 2})
+    log.begin(2)
+    log.close()
+    reader.refresh()
+    assert reader.held_inputs() == {"agent": 3, "a/b": 2}
+    again = log_in(tmp_path)
+    again.begin(2)
+    assert again.held_inputs() == reader.held_inputs(), "also after a restart"
