@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from emberflow.cli.main import main
 from emberflow.savepoints import Savepoint
 from emberflow.streams import JobClient
 from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, SPARK, Host, TestSource
@@ -36,27 +37,47 @@ def until(condition: Any, job: JobClient, what: str) -> None:
         time.sleep(0.02)
 
 
-def part(
-    host: Host, folder: Path, number: int, last: int, savepoint: str | None
-) -> tuple[list[Any], str | None]:
-    """Runs one part of the chain: up to its share of the input, then a savepoint; the last part to the end."""
-    out: list[Any] = []
-    ends = number == last
-    items = values(STEP * (number + 1))
-    env = host.environment(checkpoint_dir=folder / f"checkpoints-{number}")
-    env.enable_checkpointing(50)
-    build(env, TestSource(items, bounded=ends), folder, out)
-    if savepoint is not None:
-        env.set_savepoint(savepoint)
-    job = env.execute_async("chain")
-    if ends:
-        (folder / "go").touch()
-        job.get_job_execution_result()
-        return out, None
-    counted = {("counted", key, STEP * (number + 1) // len(KEYS)) for key in KEYS}
-    until(lambda: counted <= set(out), job, f"{counted} on {host}, got {out}")
-    until((folder / "calls").exists, job, "the call of the slow key")
-    return out, job.stop_with_savepoint(folder / f"savepoint-{number}")
+class Part:
+    """One host's share of the chain, from the savepoint of the part before."""
+
+    def __init__(self, host: Host, folder: Path, number: int, savepoint: str | None) -> None:
+        self.host = host
+        self.folder = folder
+        self.number = number
+        self.savepoint = savepoint
+        self.checkpoints = folder / f"checkpoints-{number}"
+        self.out: list[Any] = []
+
+    def start(self, count: int, *, ends: bool = False) -> JobClient:
+        env = self.host.environment(checkpoint_dir=self.checkpoints).enable_checkpointing(50)
+        build(env, TestSource(values(count), bounded=ends), self.folder, self.out)
+        if self.savepoint is not None:
+            env.set_savepoint(self.savepoint)
+        return env.execute_async("chain")
+
+    def counted(self, job: JobClient, count: int) -> None:
+        """Waits until so many inputs went through."""
+        wanted = {("counted", key, count // len(KEYS)) for key in KEYS}
+        until(lambda: wanted <= set(self.out), job, f"{wanted} on {self.host}, got {self.out}")
+
+    def to_its_savepoint(self) -> str:
+        job = self.start(STEP * (self.number + 1))
+        self.counted(job, STEP * (self.number + 1))
+        until((self.folder / "calls").exists, job, "the call of the slow key")
+        return job.stop_with_savepoint(self.folder / f"savepoint-{self.number}")
+
+    def interrupted(self) -> None:
+        """Half of its share, then it is stopped; started again, it goes on from its own checkpoint."""
+        half = STEP * self.number + STEP // 2
+        job = self.start(half)
+        self.counted(job, half)
+        live = job.savepoint(self.folder / f"live-{self.number}")
+        assert Savepoint.read(live).sources["numbers"].positions == [half]
+        job.cancel()
+
+    def to_the_end(self) -> None:
+        (self.folder / "go").touch()
+        self.start(STEP * (self.number + 1), ends=True).get_job_execution_result()
 
 
 def undisturbed(folder: Path, count: int) -> list[Any]:
@@ -69,20 +90,40 @@ def undisturbed(folder: Path, count: int) -> list[Any]:
     return out
 
 
+def same_state(one: Savepoint, other: Savepoint) -> None:
+    """Whether a savepoint of a running job and one of what it left on the disk agree."""
+    for savepoint in (one, other):
+        savepoint.check()
+    assert one.sources == other.sources
+    assert one.manifest.epoch == other.manifest.epoch
+    assert list(one.steps) == list(other.steps)
+    for uid, step in one.steps.items():
+        assert dict(step.items()) == dict(other.step(uid).items()), uid
+        assert step.summary.parked == other.step(uid).summary.parked
+    assert sum(step.summary.parked + step.summary.processing_timers for step in one.steps.values())
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param("local", id="local"), pytest.param("spark", id="spark", marks=pytest.mark.spark)]
 )
 def test_parts_on_several_hosts_are_one_run(name: str, tmp_path: Path) -> None:
-    hosts = CHAINS[name]
+    *hosts, last = CHAINS[name]
     found: list[Any] = []
     savepoint: str | None = None
     for number, host in enumerate(hosts):
-        out, savepoint = part(host, tmp_path, number, len(hosts) - 1, savepoint)
-        found += out
-        if savepoint is not None:
-            Savepoint.read(savepoint).check()
+        part = Part(host, tmp_path, number, savepoint)
+        if number == 1:
+            part.interrupted()
+        savepoint = part.to_its_savepoint()
+        found += part.out
+        made = tmp_path / f"made-{number}"
+        assert main(["savepoint", "create", str(part.checkpoints), str(made)]) == 0
+        same_state(Savepoint.read(savepoint), Savepoint.read(made))
+    part = Part(last, tmp_path, len(hosts), savepoint)
+    part.to_the_end()
+    found += part.out
 
-    expected = undisturbed(tmp_path / "undisturbed", STEP * len(hosts))
+    expected = undisturbed(tmp_path / "undisturbed", STEP * (len(hosts) + 1))
     assert Counter(found) == Counter(expected)
     assert {"total", "window", "counted", "alarm", "agent"} == {item[0] for item in found}
     for kind in ("total", "counted", "agent"):
