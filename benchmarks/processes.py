@@ -23,18 +23,18 @@ def usage(root: int | None = None) -> Usage:
         try:
             # The name may hold blanks and brackets: fields are counted behind its closing bracket.
             name, fields = _stat(pid)
-            memory_mb = _memory_mb(pid)
+            used_mb = memory_mb(pid)
         except (FileNotFoundError, ProcessLookupError):
             continue
         cpu_s += sum(int(field) for field in fields[11:15]) / TICKS_PER_S
         if name == "java":
-            java_mb += memory_mb
+            java_mb += used_mb
         else:
-            python_mb += memory_mb
+            python_mb += used_mb
     return Usage(cpu_s, python_mb, java_mb)
 
 
-def family(root: int) -> list[int]:
+def family(root: int | None = None) -> list[int]:
     """A process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
@@ -43,10 +43,17 @@ def family(root: int) -> list[int]:
                 children.setdefault(int(_stat(int(entry.name))[1][1]), []).append(int(entry.name))
             except (FileNotFoundError, ProcessLookupError):
                 continue
-    found = [root]
+    found = [root or os.getpid()]
     for pid in found:
         found.extend(children.get(pid, []))
     return found
+
+
+def process_name(pid: int) -> str:
+    try:
+        return _stat(pid)[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _stat(pid: int) -> tuple[str, list[str]]:
@@ -55,13 +62,13 @@ def _stat(pid: int) -> tuple[str, list[str]]:
     return before.partition("(")[2], after.split()
 
 
-def _memory_mb(pid: int) -> float:
+def memory_mb(pid: int) -> float:
     """Proportional set size: pages that forked workers share are counted once."""
     try:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) / 1024
-    except PermissionError:
+    except (PermissionError, FileNotFoundError, ProcessLookupError):
         pass
     return 0.0
 

@@ -48,6 +48,11 @@ BENCHMARKS = (
     Benchmark(name="agent_waiting_cpu", what="CPU while 1,000 calls of agents wait"),
     Benchmark(name="agent_log_and_triggers", what="event log on and off; conditions against event types"),
     Benchmark(
+        name="parking_spark",
+        what="500 keys beside a 20 s call; 10,000 runs parked for 10 s, Spark streaming",
+    ),
+    Benchmark(name="recovery_spark", what="the driver is killed with 1,000 runs in flight, Spark"),
+    Benchmark(
         name="savepoint_rescale",
         what="100,000 keys of agents' memory: savepoint, and restore with twice the parallelism",
         timeout_s=900,

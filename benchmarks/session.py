@@ -60,9 +60,13 @@ def spark_session(name: str, **settings: str) -> Iterator[Any]:
             session.stop()
 
 
-def environment(session: Any, **options: Any) -> StreamExecutionEnvironment:
+def environment(
+    session: Any, checkpoint_dir: str | None = None, **options: Any
+) -> StreamExecutionEnvironment:
     """emberflow on that session, two tasks side by side."""
-    env = StreamExecutionEnvironment.get_execution_environment(engine="spark", spark=session, parallelism=2)
+    env = StreamExecutionEnvironment.get_execution_environment(
+        engine="spark", spark=session, parallelism=2, checkpoint_dir=checkpoint_dir
+    )
     for name, value in options.items():
         env.set_option(name, value)
     return env
