@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 import psycopg
@@ -204,6 +205,25 @@ class TestPostgres:
         assert caught.value.cause
         assert_tells_no_secret(caught.value)
 
+    def test_a_user_without_rights_is_told_so(self, own_server: PostgresServer) -> None:
+        with psycopg.connect(own_server.dsn) as connection:
+            connection.execute("create user guest password 'guest'")
+        dsn = f"postgresql://guest:guest@127.0.0.1:{own_server.port}/postgres"
+        with pytest.raises(CallLogFailed, match="cannot be read") as caught:
+            PostgresCallStore(dsn, "job").read_new()
+        assert "grant the user the right to create" in caught.value.way_out
+
+    def test_a_server_that_never_waits_for_its_disk_does_so_for_us(self, own_server: PostgresServer) -> None:
+        with psycopg.connect(own_server.dsn, autocommit=True) as connection:
+            connection.execute("alter system set synchronous_commit = off")
+            connection.execute("select pg_reload_conf()")
+        until(lambda: _number(own_server, "select (current_setting('synchronous_commit') = 'off')::int") == 1)
+
+        connection = pg.connect(own_server.dsn)
+
+        assert connection.execute("show synchronous_commit").fetchone() == ("on",)
+        connection.close()
+
     def test_tables_of_another_format_are_refused(self, own_server: PostgresServer) -> None:
         PostgresCallStore(own_server.dsn, "job").read_new()
         with psycopg.connect(own_server.dsn) as connection:
@@ -224,9 +244,7 @@ class TestBuckets:
     def test_a_server_that_is_away_is_a_failure(self, own_bucket: BucketServer) -> None:
         attempts: list[Callable[[ObjectCallStore], object]] = [
             lambda store: store.append([b"2"], sync=True),
-            lambda store: store.replace([b"2"]),
             lambda store: store.read_new(),
-            lambda store: store.owners(),
             lambda store: store.alive("other"),
             lambda store: store.remove("other"),
             lambda store: store.close(),
@@ -237,9 +255,18 @@ class TestBuckets:
             store.append([b"held"], sync=False)
         own_bucket.stop()
 
+        def failing(attempt: Callable[[ObjectCallStore], object], store: ObjectCallStore) -> None:
+            try:
+                attempt(store)
+            finally:
+                with suppress(CallLogFailed):
+                    store.close()
+
         # Side by side: the client library tries for seconds before it gives up.
         with ThreadPoolExecutor(len(attempts)) as pool:
-            running = [pool.submit(attempt, store) for attempt, store in zip(attempts, stores, strict=True)]
+            running = [
+                pool.submit(failing, attempt, store) for attempt, store in zip(attempts, stores, strict=True)
+            ]
         for attempt in running:
             with pytest.raises(CallLogFailed, match="in s3://calls/calls cannot be") as caught:
                 attempt.result()

@@ -102,8 +102,8 @@ class TestReplace:
             sizes.append(writer.size)
             writer.replace([b"kept"])
 
-        assert 5_000 <= sizes[0] <= 6_000
-        assert max(sizes) - min(sizes) < 200
+        assert sizes[0] >= 5_000
+        assert len(set(sizes[1:])) == 1
         assert writer.size < 100
 
     def test_with_nothing_leaves_nothing(self, opened: Opened) -> None:

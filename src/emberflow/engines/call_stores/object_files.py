@@ -108,12 +108,19 @@ class ObjectFiles:
             ) from None
 
 
+# One request instead of three for a small object, and no quarter of an hour until an error shows.
+_BETTER_SETTINGS = {
+    "s3": "allow_delayed_open=true",
+    "gs": "retry_limit_seconds=30",
+    "gcs": "retry_limit_seconds=30",
+}
+
+
 def _open(uri: str) -> tuple[Any, str]:
-    if uri.startswith("s3://") and "allow_delayed_open" not in uri:
-        # One request instead of three for a small object.
-        quicker = uri + ("&" if "?" in uri else "?") + "allow_delayed_open=true"
+    better = _BETTER_SETTINGS.get(uri.partition("://")[0])
+    if better is not None and better.partition("=")[0] not in uri:
         try:
-            return _opened(quicker)
+            return _opened(uri + ("&" if "?" in uri else "?") + better)
         except ValueError:
             pass  # A pyarrow that does not know it, or an address that is wrong anyway.
     return _opened(uri)

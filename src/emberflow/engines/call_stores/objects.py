@@ -26,6 +26,8 @@ _LEASE_S = 20.0
 _HELD_S = 0.5
 _HELD_BYTES = 4 * 1024 * 1024
 _READERS = 8
+# Listings cost by object: counted into the size, so that a part of many small ones is soon replaced by a large one.
+_WEIGHT_OF_OBJECT = 8 * 1024
 # How long what `owners` has seen of a lease answers for it: whoever asks for all of them asks for each of them next.
 _SEEN_S = 1.0
 _LEASE = "lease"
@@ -64,6 +66,8 @@ class ObjectCallStore:
     def append(self, records: Sequence[bytes], *, sync: bool) -> None:
         added = [framed(record) for record in records]
         with self._writing:
+            if not added and not self._held:
+                return
             if sync or self._failing or sum(map(len, self._held)) > _HELD_BYTES:
                 self._write([*self._held, *added])
             else:
@@ -109,20 +113,20 @@ class ObjectCallStore:
     def _write_held(self) -> None:
         while True:
             self._has_held.wait()
-            if self._closed.wait(_HELD_S):
+            if self._closed.wait(self._beat_s if self._failing else _HELD_S):
                 return
             with self._writing:
-                self._has_held.clear()
-                if self._held:
-                    try:
+                try:
+                    if self._held:
                         self._write(self._held)
-                    except CallLogFailed:
-                        # Whoever appends next meets the failure.
-                        self._failing = True
+                    self._has_held.clear()
+                except CallLogFailed:
+                    # Tried again soon; whoever appends before that succeeds meets the failure.
+                    self._failing = True
 
     @property
     def size(self) -> int:
-        return self._size
+        return self._size + _WEIGHT_OF_OBJECT * max(0, len(self._written) - 1)
 
     def close(self) -> None:
         self._closed.set()

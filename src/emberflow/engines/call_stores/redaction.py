@@ -41,8 +41,11 @@ def redacted(text: str, address: str) -> str:
 
 
 def shown(address: str) -> str:
-    """The address as a user knows it: without user, password and settings."""
+    """The address as a user knows it: without password and settings."""
     scheme, found, rest = address.partition("://")
     if not found:
         return redacted(address, address)
-    return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+    user_info, at, place = rest.rpartition("@")
+    # A part before the @ that holds no password may be the name of a container.
+    before = "" if ":" in user_info else user_info + at
+    return f"{scheme}://{before}{place.partition('?')[0]}"
