@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.agents.agent import Agent
 from emberflow.connectors.client_sinks import CollectSink
+from emberflow.connectors.dead_letters import RedriveSource, letter_sink, letters_folder
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.observability.listeners import listener_calls
-from emberflow.plan.agent_options import AgentConfigOptions
+from emberflow.plan.agent_guards import DEAD_LETTERS
+from emberflow.plan.agent_options import AgentConfigOptions, AgentExecutionOptions, ErrorHandling
 from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.specs import AgentSpec
+from emberflow.streams import WatermarkStrategy
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.keyed_stream import KeyedStream
 
 if TYPE_CHECKING:
     from emberflow.agents.environment import AgentsExecutionEnvironment
+
+
+_IDLE_MS = 1_000
 
 
 class AgentBuilder:
@@ -37,6 +43,9 @@ class AgentBuilder:
         self._takes_pairs = takes_pairs
         self._key_column = key_column
         self._output: DataStream | None = None
+        self._has_letters = False
+        self._letters_sink: int | None = None
+        """Writes the dead letters to files, unless the program takes them."""
 
     def apply(self, agent: Agent) -> Self:
         """Compiles the agent with the environment's settings and resources; raises what is wrong with it."""
@@ -51,12 +60,34 @@ class AgentBuilder:
         listener_calls(self._agents_env.get_config().get(AgentConfigOptions.EVENT_LISTENERS) or [])
         plan = AgentPlan.from_agent(agent, self._agents_env.get_config().copy(), self._agents_env.resources)
         spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs)
-        self._output = self._stream.add_step(spec, plan.name)
+        self._has_letters = plan.config.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.DEAD_LETTER
+        directory = self._stream.env.checkpoint_dir
+        if not self._has_letters or directory is None:
+            self._output = self._stream.add_step(spec, plan.name)
+            return self
+        folder = letters_folder(directory, self._name_for_files(plan.name))
+        self._output = with_redriven(self._stream, folder).add_step(spec, plan.name)
+        letters = self._output.get_side_output(DEAD_LETTERS)
+        letters.sink_to(letter_sink(folder, takes_pairs=self._takes_pairs)).name("dead letters")
+        self._letters_sink = self._stream.env.program.last
         return self
 
     def to_datastream(self) -> DataStream:
         """The agent's outputs as a stream."""
         return self._pairs.map(_output_of).name("outputs")
+
+    def dead_letters(self) -> DataStream:
+        """Inputs that failed, with the option `on-error` = `dead-letter`: dictionaries with id, key, input, timestamp,
+        agent, action, error_type, error, attempts, failed_ms. The program takes them from here; no files are written."""
+        found = self._pairs
+        if not self._has_letters:
+            raise InvalidArgument(
+                "the agent has no dead letters: its option 'on-error' is not 'dead-letter'",
+                way_out="get_config().set(AgentExecutionOptions.ON_ERROR, 'dead-letter') before apply()",
+            )
+        if self._letters_sink is not None:
+            found.env.leave_out(self._letters_sink)
+        return found.get_side_output(DEAD_LETTERS).map(_same).name("dead letters")
 
     def to_list(self) -> list[Any]:
         """A list that is filled when the environment executes: `{key: output}` for inputs of `from_list`, else
@@ -74,11 +105,35 @@ class AgentBuilder:
         name, kind = self._key_column
         return self._pairs.map(AsRow(name, kind == "string")).to_dataframe(f"{name} {kind}, output string")
 
+    def _name_for_files(self, agent: str) -> str:
+        """The agent's name; numbered from the second agent of that name on."""
+        program = self._stream.env.program
+        specs = [program.node(number).spec for number in range(program.last + 1)]
+        others = sum(isinstance(spec, AgentSpec) and spec.plan.name == agent for spec in specs)
+        return f"{agent}-{others + 1}" if others else agent
+
     @property
     def _pairs(self) -> DataStream:
         if self._output is None:
             raise InvalidArgument("no agent was applied", way_out="call .apply(agent) before")
         return self._output
+
+
+def with_redriven(stream: KeyedStream, folder: str) -> KeyedStream:
+    """The stream together with the dead letters that are to be tried again."""
+    bounded = stream.env.program.freeze("input", {node for node, _ in stream.outlets}).bounded
+    redriven = stream.env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters")
+    # It is silent most of the time, and must not hold back event time.
+    strategy = WatermarkStrategy.no_watermarks().with_idleness(_IDLE_MS).with_timestamp_assigner(_its_own)
+    return stream.together_with(redriven.assign_timestamps_and_watermarks(strategy))
+
+
+def _its_own(value: Any, timestamp: int) -> int:
+    return timestamp
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _output_of(pair: tuple[Any, Any]) -> Any:

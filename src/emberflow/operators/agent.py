@@ -18,22 +18,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberflow.errors import InvalidArgument
-from emberflow.events.agent_events import Event, OutputEvent
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.agent_events import ErrorEvent, Event, OutputEvent
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import stable_hash
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators import resource_cache
 from emberflow.operators.agent_errors import check_result, explained, too_many_steps
+from emberflow.operators.agent_guards import apart, unwrapped
 from emberflow.operators.agent_outcome import ActionOutcome, leave_behind, outcome_id
 from emberflow.operators.agent_recorder import AgentRecorder
 from emberflow.operators.agent_routes import Routes, RunnableAction
 from emberflow.operators.agent_run import AgentRun
+from emberflow.operators.budgets import Budgets
 from emberflow.operators.durable import CallLog
+from emberflow.operators.guard_approvals import Approvals
+from emberflow.operators.guard_context import Beyond
+from emberflow.operators.guard_failures import deals_with, letter_of
+from emberflow.operators.guard_timers import Delayed, Due, keep, take_due
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Step
 from emberflow.operators.runner_context import RunnerContext
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_holds import Segment, WatermarkHolds
+from emberflow.plan.agent_guards import DEAD_LETTERS
 from emberflow.plan.agent_options import (
     AgentExecutionOptions,
     ErrorHandling,
@@ -45,6 +52,7 @@ from emberflow.state.entry import Entry
 
 _log = logging.getLogger("emberflow.agents")
 _OUTPUT = OutputEvent.EVENT_TYPE
+_ERROR = ErrorEvent.EVENT_TYPE
 _BEFORE_PARKING = 0
 """State of the first version has a timer at this time for every key whose run is stored."""
 
@@ -77,7 +85,11 @@ class AgentOperator(KeyedOperator):
         self.refresh_on_read = update is ShortTermMemoryTtlUpdate.ON_READ_AND_WRITE
         self._max_steps: int = options.get(AgentExecutionOptions.MAX_STEPS)
         self._max_in_flight: int = options.get(AgentExecutionOptions.MAX_IN_FLIGHT)
-        self._skip_failures = options.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.SKIP
+        self._on_error: ErrorHandling = options.get(AgentExecutionOptions.ON_ERROR)
+        self.keeps_first = self._on_error is ErrorHandling.DEAD_LETTER
+        """Whether a run must know what began it."""
+        self.budgets = Budgets(spec.plan.budgets)
+        self.approvals: Approvals | None = None
         self.metrics = MetricGroup(spec.plan.name)
         self.resources: resource_cache.ResourceCache
         self.calls: CallService
@@ -90,26 +102,29 @@ class AgentOperator(KeyedOperator):
         self._attached: set[AgentRun] = set()
         self._waiting = 0
         self._digests: dict[Any, str] = {}
-        self._recorder: AgentRecorder | None = None
+        self.recorder: AgentRecorder | None = None
 
     # life
 
-    def connect(self, calls: CallService, log: CallLog | None = None) -> None:
+    def connect(
+        self, calls: CallService, log: CallLog | None = None, approvals: Approvals | None = None
+    ) -> None:
         self.calls = calls
         self.log = log
+        self.approvals = approvals
 
     def open(self, context: Any) -> None:
         # First what may fail: an operator that could not be opened is not closed.
-        self._recorder = AgentRecorder.of(self.plan)
+        self.recorder = AgentRecorder.of(self.plan)
         self.resources = resource_cache.acquire(self._plan_id, self.plan, context.ledgers, self.metrics)
 
     def sync(self) -> None:
-        if self._recorder is not None:
-            self._recorder.flush()
+        if self.recorder is not None:
+            self.recorder.flush()
 
     def close(self) -> None:
-        if self._recorder is not None:
-            self._recorder.close()
+        if self.recorder is not None:
+            self.recorder.close()
         resource_cache.release(self._plan_id)
 
     @property
@@ -149,18 +164,22 @@ class AgentOperator(KeyedOperator):
                 self._restore(work, key)
                 # What it lets pass counts for the rest of the batch.
                 current = max(current, scope.watermark)
-            waiting = work.runs.get(key)
-            if waiting is not None:
-                waiting.waiting.append((batch.values[i], stamp, work.holds.start()))
-                self._waiting += 1
-                continue
             if key != key:
                 self._refuse(scope, key, batch.values[i], stamp)
                 continue
-            run = self._new_run(scope, key)
-            if not self._start_input(run, batch.values[i], stamp):
-                run.segment = work.holds.start()
-                work.runs[key] = run
+            self._accept(work, key, batch.values[i], stamp)
+
+    def _accept(self, work: Work, key: Any, value: Any, stamp: int | None) -> None:
+        """An input, or a delayed event: now, or when what came before it is done."""
+        waiting = work.runs.get(key)
+        if waiting is not None:
+            waiting.waiting.append((value, stamp, work.holds.start()))
+            self._waiting += 1
+            return
+        run = self._new_run(self.scope, key)
+        if not self._start_input(run, value, stamp):
+            run.segment = work.holds.start()
+            work.runs[key] = run
 
     def _new_run(self, scope: Scope, key: Any) -> AgentRun:
         run = AgentRun(self, scope, key, scope.entry(key))
@@ -184,9 +203,12 @@ class AgentOperator(KeyedOperator):
         return self._drive(run)
 
     def _begin(self, run: AgentRun, value: Any, stamp: int | None) -> None:
-        event = run.begin(value[1] if self._takes_pairs else value, stamp)
-        if self._recorder is not None:
-            self._recorder.event(run, event)
+        delayed = value.__class__ is Delayed
+        event = run.begin(value[1] if self._takes_pairs and not delayed else value, stamp)
+        if self.recorder is not None:
+            self.recorder.event(run, event)
+        if delayed and event.type == _OUTPUT:
+            self.collect([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
         try:
             run.tasks.extend([(action, event) for action in self.routes.triggered_by(event)])
         except Exception as error:
@@ -204,6 +226,9 @@ class AgentOperator(KeyedOperator):
             try:
                 if run.steps > self._max_steps:
                     raise too_many_steps(self._max_steps)
+                if self.budgets.counts_steps and run.failure is None and event.type != _ERROR:
+                    # What deals with an error may still be done when nothing else may.
+                    context.charge_step()
                 if action.convert is not None and not isinstance(event, action.convert):
                     event = action.convert.from_event(event)
                 if action.is_async:
@@ -272,7 +297,9 @@ class AgentOperator(KeyedOperator):
                 failure = error
             if run.detached:
                 context.ended = True
-                await leave_behind(log, run, action.name, context.sent, failure)
+                if failure is not None:
+                    context.fail()
+                await leave_behind(log, run, action.name, context.sent, failure, context.beyond)
             if failure is not None:
                 raise failure
             return result
@@ -297,11 +324,16 @@ class AgentOperator(KeyedOperator):
         # All conditions are decided before anything happens: one that fails leaves nothing half done.
         tasks = [(action, event) for event in context.sent for action in self.routes.triggered_by(event)]
         outputs = [(run.key, event.attributes["output"]) for event in context.sent if event.type == _OUTPUT]
-        if self._recorder is not None:
+        if self.recorder is not None:
             for event in context.sent:
-                self._recorder.event(run, event)
+                self.recorder.event(run, event)
         if outputs:
             self.collect(outputs, run.timestamp, run.scope.watermark)
+        if context.beyond is not None:
+            self._settle(run, context.beyond)
+            if not run.early:
+                self._keep(run, context.beyond.later)
+        run.failure = None
         run.tasks.extend(tasks)
         run.journal.clear()
         if self.log is not None:
@@ -319,21 +351,71 @@ class AgentOperator(KeyedOperator):
     ) -> None:
         context.fail()
         run.journal.undo()
+        run.take_back(context.sent)
+        if context.beyond is not None:
+            self._settle(run, context.beyond)
         if self.log is not None:
             self.log.resumed(context.call_prefix)
-        self._run_failed(run, action.name, event, error)
+        error, attempts = unwrapped(error)
+        if deals_with(self, run, action, event, error, attempts):
+            self.metrics.get_counter("handled_failures").inc()
+            return
+        self._run_failed(run, action.name, event, error, attempts)
 
-    def _run_failed(self, run: AgentRun, action: str, event: Event, error: BaseException) -> None:
-        skips = self._skip_failures
-        failure = explained(self.plan.name, action, run.key, event, error, skipped=skips)
+    def _run_failed(
+        self, run: AgentRun, action: str, event: Event, error: BaseException, attempts: int = 1
+    ) -> None:
+        skips = self._on_error is not ErrorHandling.FAIL
+        failure = explained(self.plan.name, action, run.key, event, error, skipped=skips, attempts=attempts)
         shows_secret = self.resources.hide_secrets(failure)
-        if self._recorder is not None:
-            self._recorder.failure(run, action, event, failure)
+        if self.recorder is not None:
+            self.recorder.failure(run, action, event, failure)
         if not skips:
             raise failure from (None if shows_secret else error)
-        _log.warning("the input is skipped: %s", failure)
+        if self._on_error is ErrorHandling.DEAD_LETTER:
+            letter = letter_of(self, run, action, error, attempts)
+            self.collect([(DEAD_LETTERS, letter)], run.timestamp, run.scope.watermark)
+            _log.warning("the input goes to the dead letters: %s", failure)
+        else:
+            _log.warning("the input is skipped: %s", failure)
         self.metrics.get_counter("failed_runs").inc()
         run.tasks.clear()
+
+    # budgets and delayed events
+
+    def _settle(self, run: AgentRun, beyond: Beyond) -> None:
+        """What an action spent is spent when it has ended, well or not."""
+        if beyond.spent:
+            run.count_spent(beyond.spent, self.budgets)
+
+    def _keep(self, run: AgentRun, later: list[Due]) -> None:
+        if later:
+            keep(run.entry, later)
+            for due_ms, _, _ in later:
+                run.scope.processing_timers.register(due_ms, run.key)
+
+    def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        self._fire_delayed(time_ms, key, early=False)
+
+    def _fire_delayed(self, time_ms: int, key: Any, *, early: bool) -> None:
+        work: Work = self.scope.work
+        if key in work.parked:
+            self._restore(work, key)
+        run = work.runs.get(key)
+        entry = self.scope.entry(key) if run is None else run.entry
+        for _, event, stamp in take_due(entry, time_ms):
+            self._accept(work, key, Delayed(event, early), stamp)
+
+    def _fire_early(self) -> None:
+        """The input has ended: what was sent for later comes now."""
+        timers = self.scope.processing_timers
+        pending = timers.saved()
+        for time_ms, keys in pending:
+            for key in keys:
+                timers.delete(time_ms, key)
+        for time_ms, keys in pending:
+            for key in keys:
+                self._fire_delayed(time_ms, key, early=True)
 
     # event time
 
@@ -345,16 +427,25 @@ class AgentOperator(KeyedOperator):
 
     def on_watermark(self, watermark: int) -> None:
         work: Work = self.scope.work
-        if work.holds.empty:
-            super().on_watermark(watermark)
-        else:
+        if not work.holds.empty:
             work.holds.hold(watermark)
+            return
+        if watermark == MAX_WATERMARK:
+            self._fire_early()
+            if not work.holds.empty:
+                # What came early has to be finished before the end.
+                work.holds.hold_again(watermark)
+                return
+        super().on_watermark(watermark)
 
     def _pass(self, watermark: int | None) -> None:
         """Inputs before this watermark are finished."""
         if watermark is not None and watermark > MIN_WATERMARK:
             self.flush()
-            super().on_watermark(watermark)
+            if watermark == MAX_WATERMARK:
+                self.on_watermark(watermark)
+            else:
+                super().on_watermark(watermark)
 
     # checkpoints, parking and recovery
 
@@ -426,7 +517,8 @@ class AgentOperator(KeyedOperator):
             return
         found = None if self.log is None else self.log.find(outcome_id(action_id))
         if found is not None:
-            self._take(run, found.value)
+            # A copy: what the run does to it must not be found in the log if the batch is repeated.
+            self._take(run, apart(found.value))
         self._continue(run)
 
     def _runs_elsewhere(self, action_id: str) -> bool:
@@ -437,8 +529,14 @@ class AgentOperator(KeyedOperator):
         action, event = run.tasks.popleft()
         run.steps += 1
         context = RunnerContext(run, action, event)
+        if outcome.spent or outcome.later:
+            context.beyond = beyond = Beyond()
+            beyond.spent, beyond.later = outcome.spent, outcome.later
         try:
             if outcome.error is not None:
+                if self.log is not None:
+                    # Or the failure would be repeated for ever; the action may go well the next time.
+                    self.log.forget([outcome_id(context.call_prefix)])
                 raise outcome.error
             run.repeat(outcome.writes)
             run.adopt(outcome.sent)

@@ -15,11 +15,20 @@ from emberflow.errors import (
 )
 from emberflow.events.agent_events import Event
 
-_NEED_NOT_STOP = "one bad input need not stop the job: set AgentExecutionOptions.ON_ERROR to 'skip'"
+_NEED_NOT_STOP = (
+    "one bad input need not stop the job: set AgentExecutionOptions.ON_ERROR to 'skip' or 'dead-letter'"
+)
 
 
 def explained(
-    agent: str, action: str, key: Any, event: Event, error: BaseException, *, skipped: bool
+    agent: str,
+    action: str,
+    key: Any,
+    event: Event,
+    error: BaseException,
+    *,
+    skipped: bool,
+    attempts: int = 1,
 ) -> EmberflowError:
     """The error with agent, action, key and event; without an action, its triggers could not be decided."""
     acting = f", action {action!r}" if action else ""
@@ -31,8 +40,9 @@ def explained(
             way_out=error.way_out or ("" if skipped else _NEED_NOT_STOP),
             committed=error.committed,
         )
+    raised = "the action raised" if attempts == 1 else f"the action raised in each of {attempts:,} attempts"
     return ActionFailed(
-        f"{where}: the action raised" if action else f"{where}: its triggers could not be decided",
+        f"{where}: {raised}" if action else f"{where}: its triggers could not be decided",
         cause=describe_cause(error),
         way_out="fix the action" if skipped else f"fix the action; {_NEED_NOT_STOP}",
         committed="" if skipped else "what was processed since the last checkpoint is not committed",

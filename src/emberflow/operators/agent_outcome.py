@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
+from emberflow.operators.budgets import Amounts
 from emberflow.operators.durable import RETURNED, CallLog, CallRecord, storable
+from emberflow.operators.guard_context import Beyond
+from emberflow.operators.guard_timers import Due
 from emberflow.state.memory import Write
 
 if TYPE_CHECKING:
@@ -16,11 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionOutcome:
-    """Events and memory writes of an action that ended, or the error that it raised."""
+    """Events, memory writes and the like of an action that ended, or the error that it raised."""
 
     sent: list[Event]
     writes: list[Write]
     error: Exception | None = None
+    spent: Amounts = field(default_factory=Amounts)
+    later: list[Due] = field(default_factory=list[Due])
 
 
 def outcome_id(action_id: str) -> str:
@@ -29,14 +34,22 @@ def outcome_id(action_id: str) -> str:
 
 
 async def leave_behind(
-    log: CallLog, run: AgentRun, name: str, sent: list[Event], failure: Exception | None
+    log: CallLog,
+    run: AgentRun,
+    name: str,
+    sent: list[Event],
+    failure: Exception | None,
+    beyond: Beyond | None = None,
 ) -> None:
     """Writes the outcome of a run that was let go. Without it the action is begun again, so whatever keeps it from
     being written is no failure of the action."""
+    spent: Amounts = {} if beyond is None else beyond.spent
     if failure is None:
-        outcome = ActionOutcome(sent=sent, writes=run.journal.writes)
+        later = [] if beyond is None else beyond.later
+        outcome = ActionOutcome(sent=sent, writes=run.journal.writes, spent=spent, later=later)
     else:
-        outcome = ActionOutcome(sent=[], writes=[], error=storable(failure))
+        # What a failed action spent is spent all the same.
+        outcome = ActionOutcome(sent=[], writes=[], error=storable(failure), spent=spent)
     record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
     try:
         await log.write(record)

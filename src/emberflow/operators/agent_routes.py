@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from emberflow.errors import describe_cause
-from emberflow.events.agent_events import Event, InputEvent, OutputEvent
+from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
+from emberflow.operators.agent_guards import run_guarded
 from emberflow.plan.agent_options import AgentConfigOptions, ConditionEvaluationFailureStrategy
 from emberflow.plan.agent_plan import Action, AgentPlan, Trigger
 
 _log = logging.getLogger("emberflow.agents")
 
 
-_BUILT_IN = frozenset({InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE})
+_BUILT_IN = frozenset({InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE, ErrorEvent.EVENT_TYPE})
 
 
 class RunnableAction:
     """An action with what the operator needs at hand."""
 
-    __slots__ = ("call", "config", "convert", "is_async", "matches", "name", "types")
+    __slots__ = (
+        "awaits",
+        "call",
+        "config",
+        "convert",
+        "function",
+        "guards",
+        "is_async",
+        "matches",
+        "name",
+        "types",
+    )
 
     def __init__(self, action: Action) -> None:
         self.name = action.name
-        self.call = action.function
+        self.function = action.function
+        """As the user wrote it; `awaits` says whether it is a coroutine function."""
+        self.awaits = action.is_async
+        self.guards = action.guards
+        self.is_async = action.may_wait
+        self.call: Callable[..., Any] = partial(run_guarded, self) if self.guards.waits else action.function
         self.config = action.config
-        self.is_async = action.is_async
         self.types = frozenset(trigger.type for trigger in action.triggers if trigger.type)
         self.matches = [_matcher(action, trigger) for trigger in action.triggers if not trigger.type]
         self.convert = action.event_class
@@ -38,6 +55,18 @@ def _matcher(action: Action, trigger: Trigger) -> tuple[Callable[[Event], bool],
     from emberflow.plan.cel import CelExpression
 
     return CelExpression(trigger.expression, f"action {action.name!r}").matches, trigger.expression
+
+
+def _names_errors(action: Action) -> bool:
+    """Whether an action is meant for error events. One that any event triggers is not: errors must not vanish in it."""
+    from emberflow.plan.cel import CelExpression
+
+    wanted = ErrorEvent.EVENT_TYPE
+    return any(
+        trigger.type == wanted
+        or (trigger.expression and wanted in (CelExpression(trigger.expression, "").types() or ()))
+        for trigger in action.triggers
+    )
 
 
 class ConditionRaised(Exception):
@@ -57,6 +86,7 @@ class Routes:
         self._ordered = list(self.actions.values())
         self._agent = plan.name
         self._conditional = any(item.matches for item in self._ordered)
+        self.handles_errors = any(_names_errors(item) for item in plan.actions.values())
         strategy = plan.config.get(AgentConfigOptions.CONDITION_EVALUATION_FAILURE_STRATEGY)
         self._fail = strategy is ConditionEvaluationFailureStrategy.FAIL
         self._warned: set[tuple[str, str]] = set()

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from emberflow.errors import InvalidArgument, NotSerializable, ProgramChanged, shorten
 from emberflow.event_time.clock import Clock
 from emberflow.events.agent_events import Event, InputEvent, OutputEvent
+from emberflow.operators.agent_guards import Failure
 from emberflow.operators.agent_routes import RunnableAction
+from emberflow.operators.budgets import Amounts, Budgets, KeySpending, added
+from emberflow.operators.guard_timers import Delayed
 from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
 from emberflow.state.memory import Change, Journal, Memory, Write, tree_size
@@ -29,8 +32,11 @@ MEMORY = "memory"
 STAMPS = "memory_ms"
 SIZE = "memory_size"
 RUN = "run"
+BUDGETS = "budgets"
 
 _VERSION = 1
+_WITH_GUARDS = 2
+"""The same with one more field, for a run that has something to do with guards."""
 
 
 class AgentRun:
@@ -47,13 +53,17 @@ class AgentRun:
         "current",
         "detached",
         "dormant",
+        "early",
         "entry",
+        "failure",
+        "first",
         "journal",
         "key",
         "marks",
         "scope",
         "segment",
         "sequence",
+        "spent",
         "steps",
         "tasks",
         "timestamp",
@@ -81,9 +91,16 @@ class AgentRun:
         self.marks: Any = None
         """What memory has to write, while a checkpoint is written without it."""
         self._short_term: Memory | None = None
+        self.first: Event | None = None
+        """What began the run."""
+        self.failure: Failure | None = None
+        """How the action failed whose fallback is the next, or the current, one."""
+        self.spent: Amounts = {}
+        self.early = False
+        """Begun because the input has ended; nothing is sent for later any more."""
 
-    def begin(self, value: Any, timestamp: int | None) -> InputEvent:
-        """The next input of the key."""
+    def begin(self, value: Any, timestamp: int | None) -> Event:
+        """The next input of the key, or a delayed event."""
         entry = self.entry
         self.sequence: int = entry.get(SEQUENCE, 0) + 1
         entry[SEQUENCE] = self.sequence
@@ -94,8 +111,16 @@ class AgentRun:
         self._prefix = ""
         self._sensory: Memory | None = None
         self._sensory_root: Fields | None = None
-        event = InputEvent(value)
+        self.failure = None
+        self.spent = {}
+        if value.__class__ is Delayed:
+            event: Event = value.event
+            self.early = value.early
+        else:
+            event = InputEvent(value)
+            self.early = False
         event.id = f"{self.run_id}.0"
+        self.first = event
         return event
 
     @property
@@ -115,6 +140,35 @@ class AgentRun:
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""
+        self.check_event(event)
+        if event.id:
+            # Sent once more: a second occurrence, with an id of its own.
+            event = copy.copy(event)
+        # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
+        self._ordinal += 1
+        event.id = f"{self.run_id}.{self._ordinal}"
+        event.upstream_event_id = upstream.id
+        event.upstream_action_name = action.name
+        return event
+
+    def take_back(self, sent: list[Event]) -> None:
+        """Events of an attempt that failed: their ids are given again."""
+        self._ordinal -= len(sent)
+
+    def key_spent(self) -> KeySpending:
+        """What the key has spent by actions that have ended."""
+        return self.entry.get(BUDGETS, {})
+
+    def count_spent(self, spent: Amounts, budgets: Budgets) -> None:
+        """An action has ended that spent this."""
+        self.spent = added(self.spent, spent)
+        found = budgets.spent(self.key_spent(), spent, self.scope.clock.now_ms())
+        if found:
+            self.entry[BUDGETS] = found
+            self.entry.dirty = True
+
+    def check_event(self, event: Event) -> None:
+        """Raises for what cannot be sent."""
         if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument(
                 f"{shorten(event)} is not an event",
@@ -136,15 +190,6 @@ class AgentRun:
             )
         if event.type == OutputEvent.EVENT_TYPE and "output" not in event.attributes:
             raise InvalidArgument("the output event has no output", way_out="send OutputEvent(output)")
-        if event.id:
-            # Sent once more: a second occurrence, with an id of its own.
-            event = copy.copy(event)
-        # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
-        self._ordinal += 1
-        event.id = f"{self.run_id}.{self._ordinal}"
-        event.upstream_event_id = upstream.id
-        event.upstream_action_name = action.name
-        return event
 
     # memory
 
@@ -217,8 +262,9 @@ class AgentRun:
             self.marks = memory.marks()
         self.undone = self.journal.suspend()
         tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
+        guards = self._saved_guards()
         self.entry[RUN] = (
-            _VERSION,
+            _WITH_GUARDS if guards else _VERSION,
             self.sequence,
             self.timestamp,
             self.steps - (1 if self.current is not None else 0),
@@ -227,8 +273,16 @@ class AgentRun:
             self._sensory_root,
             [(action.name, event) for action, event in tasks],
             [(value, timestamp) for value, timestamp, _ in self.waiting],
+            *([guards] if guards else ()),
         )
         self.entry.dirty = True
+
+    def _saved_guards(self) -> dict[str, Any]:
+        """Empty for most runs."""
+        found: dict[str, Any] = {"failure": self.failure, "spent": self.spent, "early": self.early}
+        if self.agent.keeps_first:
+            found["first"] = self.first
+        return {name: value for name, value in found.items() if value}
 
     def unsave(self) -> None:
         """Goes on where `save` interrupted."""
@@ -250,11 +304,14 @@ class AgentRun:
                 way_out="let the key selector return plain texts, numbers or tuples of them",
             )
         version, *fields = self.entry.pop(RUN)
-        if version != _VERSION:
+        if version not in (_VERSION, _WITH_GUARDS):
             raise ProgramChanged(
                 f"an agent's run of format {version} cannot be read", way_out="update emberflow"
             )
         self.entry.dirty = True
+        guards: dict[str, Any] = fields.pop() if version == _WITH_GUARDS else {}
+        self.failure, self.first = guards.get("failure"), guards.get("first")
+        self.spent, self.early = guards.get("spent", {}), guards.get("early", False)
         self.sequence, self.timestamp, self.steps, self._ordinal, self._sensory_root, tasks, waiting = fields
         self._prefix = ""
         self._sensory = None

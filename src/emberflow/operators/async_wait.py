@@ -13,6 +13,7 @@ from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.durable import CallLog
+from emberflow.operators.guard_approvals import Approvals
 from emberflow.operators.operator import CallService, Operator, Step, close_function, open_function
 from emberflow.plan.retry import RetryPolicy
 
@@ -83,7 +84,9 @@ class AsyncWaitOperator(Operator):
     def full(self) -> bool:  # type: ignore[override]
         return self.in_flight >= self._capacity
 
-    def connect(self, calls: CallService, log: CallLog | None = None) -> None:
+    def connect(
+        self, calls: CallService, log: CallLog | None = None, approvals: Approvals | None = None
+    ) -> None:
         self._calls = calls
 
     def open(self, context: Any) -> None:

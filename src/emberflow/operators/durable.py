@@ -31,8 +31,8 @@ class CallRecord:
     value: Any = None
 
 
-class CallLog(Protocol):
-    """Kept by the engine where it survives a crash of the process."""
+class Recorded(Protocol):
+    """The answers of calls."""
 
     def find(self, call_id: str) -> CallRecord | None: ...
 
@@ -47,6 +47,10 @@ class CallLog(Protocol):
     def forget(self, call_ids: Iterable[str]) -> None:
         """These calls are to be made again."""
         ...
+
+
+class CallLog(Recorded, Protocol):
+    """Kept by the engine where it survives a crash of the process."""
 
     # An action is known by what the ids of its calls begin with.
 
@@ -77,7 +81,7 @@ class ActionCalls:
 
     __slots__ = ("_count", "_log", "_prefix", "_restarts", "raised")
 
-    def __init__(self, log: CallLog, prefix: str, *, restarts: bool) -> None:
+    def __init__(self, log: Recorded, prefix: str, *, restarts: bool) -> None:
         self._log = log
         self._prefix = prefix
         self._restarts = restarts

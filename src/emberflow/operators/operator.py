@@ -14,6 +14,7 @@ from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.output_tag import OutputTag
 from emberflow.operators.durable import CallLog
+from emberflow.operators.guard_approvals import Approvals
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,10 @@ class Operator:
     def open(self, context: Any) -> None:
         """Called once before the first record, with the step's runtime context."""
 
-    def connect(self, calls: CallService, log: CallLog | None = None) -> None:
-        """Hands over the call service and the durable log, if there is one, before `open`."""
+    def connect(
+        self, calls: CallService, log: CallLog | None = None, approvals: Approvals | None = None
+    ) -> None:
+        """Hands over the call service, and the durable log and the place for questions, if there are, before `open`."""
 
     def on_batch(self, batch: Batch) -> None:
         raise NotImplementedError(type(self).__name__)

@@ -18,6 +18,7 @@ from emberflow.operators.call_resources import (
     part_of_a_call,
 )
 from emberflow.operators.durable import ActionCalls, takes_idempotency_key
+from emberflow.operators.guard_context import ContextGuards
 from emberflow.plan.agent_config import Configuration
 from emberflow.plan.agent_options import AgentExecutionOptions
 from emberflow.state.memory_object import MemoryObject
@@ -28,10 +29,20 @@ if TYPE_CHECKING:
     from emberflow.operators.agent_run import AgentRun
 
 
-class RunnerContext(ResourceAccess):
+class RunnerContext(ResourceAccess, ContextGuards):
     """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
 
-    __slots__ = ("_action", "_durable", "_event", "_run", "_short_term", "_unrecorded", "ended", "sent")
+    __slots__ = (
+        "_action",
+        "_durable",
+        "_event",
+        "_run",
+        "_short_term",
+        "_unrecorded",
+        "beyond",
+        "ended",
+        "sent",
+    )
 
     def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
         self._run = run
@@ -39,6 +50,7 @@ class RunnerContext(ResourceAccess):
         self._event = event
         self.sent: list[Event] = []
         self.ended = False
+        self.beyond = None
         self._durable: ActionCalls | None = None
         self._unrecorded = 0
         self._short_term: MemoryObject | None = None
@@ -164,7 +176,7 @@ class RunnerContext(ResourceAccess):
             return await result if inspect.isawaitable(result) else result
 
     def _durable_calls(self) -> ActionCalls | None:
-        log = self._run.agent.log
+        log = self.log_of_calls()
         if log is not None and self._durable is None:
             restarts = self._run.agent.restarts_on_mismatch
             self._durable = ActionCalls(log, self.call_prefix, restarts=restarts)

@@ -46,6 +46,11 @@ class WatermarkHolds:
         self._closed.append(self.current)
         self.current = Segment()
 
+    def hold_again(self, watermark: int) -> None:
+        """A watermark that was about to pass, when further inputs came in."""
+        self._last = MIN_WATERMARK
+        self.hold(watermark)
+
     def start(self) -> Segment:
         """An input of the current segment is in flight."""
         self.current.unfinished += 1

@@ -22,6 +22,7 @@ from emberflow.events.agent_events import Event
 # Far more than an action calls; what lies beyond could send anything.
 MOST_FUNCTIONS = 300
 _INSTALLED = ("site-packages", "dist-packages")
+_LATER = "send_event_after"
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class Code:
     """It mentions `Event` itself: such events carry any attributes."""
     unknown: bool = False
     """It may send events that cannot be seen here."""
+    later: bool = False
+    """It mentions `send_event_after`."""
 
 
 def full_name(kind: type[Any]) -> str:
@@ -66,6 +69,11 @@ def look_into(function: Any) -> Code:
         if isinstance(wrapped, FunctionType):
             waiting.append(wrapped)
     return code
+
+
+def sends_later(function: Any) -> bool:
+    """Whether an action may send events for later; True if it cannot be looked into."""
+    return _function(function) is None or look_into(function).later
 
 
 def _function(value: Any) -> FunctionType | None:
@@ -107,6 +115,7 @@ def _look(function: FunctionType, owner: Any, code: Code) -> list[FunctionType]:
     """Adds what one function mentions and sends; returns the functions it can reach by name."""
     names, constants = _names_and_constants(function.__code__)
     code.strings |= constants
+    code.later = code.later or _LATER in names or _LATER in constants
     resolver = Names(function)
     reached: list[FunctionType] = []
     found: list[Any] = [value for name in names if (value := resolver.get(name)) is not _NOTHING]

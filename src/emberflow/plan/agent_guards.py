@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from emberflow.errors import InvalidAgent, shorten
+from emberflow.events.output_tag import OutputTag
 from emberflow.plan import functions
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 NAMES: Final = ("retry", "timeout_ms", "fallback")
 """The keyword arguments of `@action` and `add_action` that are guards."""
 PER_RUN, PER_KEY = "run", "key"
+DEAD_LETTERS = OutputTag("_dead_letters")
+"""The side output of an agent's step."""
 MOST_ATTEMPTS = 1_000
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from emberflow.errors import InvalidAgent, describe_cause
 from emberflow.plan.agent_actions import Action, Trigger, actions_of
+from emberflow.plan.agent_code import sends_later
 from emberflow.plan.agent_config import Configuration
 from emberflow.plan.agent_guards import Budget, budgets_of, check_fallbacks
 from emberflow.plan.json_values import from_json_value, to_json_value
@@ -73,8 +74,8 @@ class AgentPlan:
 
     @property
     def is_async(self) -> bool:
-        """Whether any action may wait."""
-        return any(item.may_wait for item in self.actions.values())
+        """Whether any action may wait, or send an event for later: what is begun may then outlive its input."""
+        return any(item.may_wait or sends_later(item.function) for item in self.actions.values())
 
     def to_json(self, indent: int | None = None) -> str:
         """The plan as text; functions that cannot be imported travel by value, secrets never do."""

@@ -134,6 +134,10 @@ class StreamExecutionEnvironment:
         self._restart = strategy
         return self
 
+    @property
+    def checkpoint_dir(self) -> str | None:
+        return self._checkpoint_dir
+
     def set_option(self, name: str, value: Any) -> StreamExecutionEnvironment:
         """An engine's own setting, such as `trigger_ms` on Spark or `state_backend` on local."""
         self._options[name] = value
@@ -254,6 +258,10 @@ class StreamExecutionEnvironment:
             parameters=dict(self._parameters),
             options=dict(self._options),
         )
+
+    def leave_out(self, node: int) -> None:
+        """A sink that is not to be executed after all."""
+        self._executed.add(node)
 
     def _client_sink(self, stream: DataStream, sink: Any) -> int:
         stream.sink_to(sink)

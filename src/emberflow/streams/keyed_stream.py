@@ -102,6 +102,10 @@ class KeyedStream(DataStream):
             for node, tag in self._outlets
         )
 
+    def together_with(self, more: DataStream) -> KeyedStream:
+        """Further records under the same keys; for layers above this one."""
+        return KeyedStream(self.env, (*self.outlets, *more.outlets), self._key_selector, self._key_name)
+
     def add_step(self, spec: Spec, name: str) -> DataStream:
         """Any keyed step; for layers above this one."""
         return self._keyed(spec, name)

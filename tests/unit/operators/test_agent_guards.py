@@ -68,7 +68,9 @@ def test_the_last_attempt_is_told() -> None:
     with pytest.raises(ActionFailed) as caught:
         run_agent(single(act, retry=QUICK), [1])
     text = str(caught.value)
-    assert "action 'act', key 'test', event InputEvent(input=1): the action raised in each of 3 attempts" in text
+    assert (
+        "action 'act', key 'test', event InputEvent(input=1): the action raised in each of 3 attempts" in text
+    )
     assert "cause: ConnectionError: attempt 3" in text
 
 
@@ -116,6 +118,26 @@ def test_calls_that_returned_are_not_made_again(stored: bool, tmp_path: Path) ->
     assert made[0][1].endswith("/1/1")
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["without-log", "with-log"])
+def test_what_an_attempt_does_to_an_answer_is_not_seen_by_the_next(stored: bool, tmp_path: Path) -> None:
+    async def found() -> list[int]:
+        return [1]
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        answer = await ctx.durable_execute_async(found)
+        answer.append(ctx.attempt)
+        if ctx.attempt < 3:
+            raise ConnectionError
+        ctx.send_event(OutputEvent(answer))
+
+    env = AgentsExecutionEnvironment.get_execution_environment(
+        engine="local", parallelism=1, checkpoint_dir=tmp_path if stored else None
+    )
+    outputs = env.from_list([{"key": "k", "value": 1}]).apply(single(act, retry=QUICK)).to_list()
+    env.execute()
+    assert outputs == [{"k": [1, 3]}]
+
+
 def test_backoff_does_not_hold_up_other_keys() -> None:
     order: list[str] = []
 
@@ -131,7 +153,9 @@ def test_backoff_does_not_hold_up_other_keys() -> None:
 
 def test_jitter_is_the_same_for_a_repeated_attempt() -> None:
     shares = [jitter_share(f"step/run-{number}/1/", attempt) for number in range(50) for attempt in (2, 3)]
-    assert shares == [jitter_share(f"step/run-{number}/1/", attempt) for number in range(50) for attempt in (2, 3)]
+    assert shares == [
+        jitter_share(f"step/run-{number}/1/", attempt) for number in range(50) for attempt in (2, 3)
+    ]
     assert all(0 <= share < 1 for share in shares)
     assert max(shares) - min(shares) > 0.8
 
@@ -197,12 +221,9 @@ class Sorry(Agent):
     def say_sorry(event: InputEvent, ctx: RunnerContext) -> None:
         error = ctx.error
         assert error is not None
-        ctx.send_event(
-            OutputEvent(
-                (event.input, error.action, error.error_type, error.message, error.attempts)
-                + (ctx.short_term_memory.get("answered"),)
-            )
-        )
+        seen = ctx.short_term_memory.get("answered")
+        told = (event.input, error.action, error.error_type, error.message, error.attempts, seen)
+        ctx.send_event(OutputEvent(told))
 
 
 def test_a_fallback_gets_the_event_and_the_error() -> None:
@@ -333,7 +354,10 @@ def spending(event: InputEvent, ctx: RunnerContext) -> None:
 
 def test_a_key_spends_until_its_budget_is_used_up() -> None:
     agent = single(spending).add_budget(Budget(tokens=100, per="key"))
-    inputs = [{"key": key, "value": tokens} for key, tokens in [("a", 60), ("b", 90), ("a", 50), ("a", 1), ("b", 10)]]
+    inputs = [
+        {"key": key, "value": tokens}
+        for key, tokens in [("a", 60), ("b", 90), ("a", 50), ("a", 1), ("b", 10)]
+    ]
     run = run_agent(agent, inputs, options=SKIP)
     assert run.by_key == {"a": [(60, 40)], "b": [(90, 10), (10, 0)]}
 
@@ -342,8 +366,9 @@ def test_an_overspent_budget_is_an_error_that_says_so() -> None:
     agent = single(spending).add_budget(Budget(tokens=10))
     with pytest.raises(BudgetExceeded) as caught:
         run_agent(agent, [11])
-    assert "action 'act', key 'test', event InputEvent(input=11): the run has spent 11 tokens; its budget is 10" in str(
-        caught.value
+    assert (
+        "action 'act', key 'test', event InputEvent(input=11): the run has spent 11 tokens; its budget is 10"
+        in str(caught.value)
     )
 
 
@@ -389,7 +414,9 @@ def test_steps_of_a_run_and_of_a_key() -> None:
 
     agent = Agent("steps").add_action("act", [InputEvent, "again"], act).add_budget(Budget(steps=3))
     assert run_agent(agent, [1, 2], options=SKIP).outputs == [2, 1, 0, 2, 1, 0]
-    agent = Agent("steps").add_action("act", [InputEvent, "again"], act).add_budget(Budget(steps=4, per="key"))
+    agent = (
+        Agent("steps").add_action("act", [InputEvent, "again"], act).add_budget(Budget(steps=4, per="key"))
+    )
     assert run_agent(agent, [1, 2], options=SKIP).outputs == [3, 2, 1, 0]
 
 
@@ -445,7 +472,13 @@ def test_delayed_events_come_in_order_of_their_time_and_once() -> None:
             assert event.upstream_action_name == "plan"
 
     # The input ends at once, so that all come early.
-    assert run_agent(Reminders(), [1]).outputs == [("now", "1"), (10, 2, "2"), (10, 4, "3"), (20, 3, "4"), (30, 1, "5")]
+    assert run_agent(Reminders(), [1]).outputs == [
+        ("now", "1"),
+        (10, 2, "2"),
+        (10, 4, "3"),
+        (20, 3, "4"),
+        (30, 1, "5"),
+    ]
 
 
 def test_delayed_events_of_a_failed_attempt_are_never_sent() -> None:

@@ -1,0 +1,61 @@
+"""Events that an agent sends to itself for later: kept with their key until their time has come.
+
+Each begins a run of its own, as an input does. The key's timers in the scope say when to look; what is due is found in
+the key's entry, in order of due time and, within one, of sending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.errors import InvalidArgument, shorten
+from emberflow.events.agent_events import Event
+from emberflow.state.entry import Entry
+
+LATER = "later"
+"""Name in a key's entry."""
+LONGEST_MS = 100 * 366 * 86_400_000
+
+Due = tuple[int, Event, int | None]
+"""due time, event, timestamp of the input that led to it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """Among the inputs of a key: an event whose time has come. `early`: because the input has ended."""
+
+    event: Event
+    early: bool = False
+
+
+def check_delay(delay_ms: Any) -> None:
+    if (
+        isinstance(delay_ms, bool)
+        or not isinstance(delay_ms, (int, float))
+        or not 0 <= delay_ms <= LONGEST_MS
+    ):
+        raise InvalidArgument(
+            f"an event cannot be sent after {shorten(delay_ms)} ms",
+            way_out="give milliseconds from 0 on, e.g. ctx.send_event_after(60_000, event)",
+        )
+
+
+def keep(entry: Entry, later: list[Due]) -> None:
+    """Adds events to those that the key waits for."""
+    entry[LATER] = [*entry.get(LATER, ()), *later]
+    entry.dirty = True
+
+
+def take_due(entry: Entry, time_ms: int) -> list[Due]:
+    """Takes out what is due, in order."""
+    kept: list[Due] = entry.get(LATER, [])
+    due = sorted((item for item in kept if item[0] <= time_ms), key=lambda item: item[0])
+    if due:
+        left = [item for item in kept if item[0] > time_ms]
+        if left:
+            entry[LATER] = left
+        else:
+            del entry[LATER]
+        entry.dirty = True
+    return due

@@ -1,0 +1,206 @@
+"""Guarded actions against a sequential model: any pattern of failures, any split into batches, runs that are let go,
+batches that are repeated, and a crash at any moment. Attempts, memory, outputs, spent budgets and delayed events must be
+those of one input at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emberflow.agents import Agent, Budget, ErrorEvent, Event, InputEvent, OutputEvent, Retry
+from emberflow.operators.agent_run import BUDGETS, MEMORY
+from emberflow.operators.guard_timers import LATER
+from emberflow.testing import Emitted
+from tests.property.test_agent_properties import Simulation
+from tests.unit.operators.test_agent_calls import AgentHarness, Turn
+
+ATTEMPTS, TOKENS, PER_RUN = 3, 60, 25
+
+Input = tuple[str, int, int, int, int]
+"""key, number, attempts that fail, tokens that each attempt spends, delay of a reminder"""
+
+
+async def work(event: Event, ctx: Any) -> None:
+    _, number, fails, tokens, delay = event.get_attr("input")
+    memory = ctx.short_term_memory
+    memory.append("seen", (number, ctx.attempt))
+    ctx.send_event(OutputEvent((ctx.key, number, "begun", ctx.attempt)))
+    await Turn()
+    # A call whose answer costs; when the action is tried again, it is answered from the log.
+    cost = await ctx.durable_execute_async(price, tokens)
+    ctx.spend(tokens=cost)
+    if delay:
+        ctx.send_event_after(delay, Event("reminder", {"number": number}))
+    await Turn()
+    if ctx.attempt <= fails:
+        raise ConnectionError(f"attempt {ctx.attempt}")
+    ctx.send_event(OutputEvent((ctx.key, number, "done", ctx.attempt, ctx.budget_left("tokens"))))
+
+
+async def price(tokens: int) -> int:
+    return tokens
+
+
+def sorry(event: Event, ctx: Any) -> None:
+    _, number, *_ = event.get_attr("input")
+    error = ctx.error
+    ctx.short_term_memory.append("sorry", number)
+    if number % 4 == 3:
+        raise KeyError("no words")
+    ctx.send_event(OutputEvent((ctx.key, number, "sorry", error.error_type, error.attempts)))
+
+
+async def mend(event: ErrorEvent, ctx: Any) -> None:
+    number = event.event.get_attr("input")[1]
+    await Turn()
+    if number % 8 == 7:
+        raise ValueError("cannot be mended")
+    ctx.send_event(OutputEvent((ctx.key, number, "mended", event.action, event.error_type)))
+
+
+async def remind(event: Event, ctx: Any) -> None:
+    ctx.short_term_memory.append("reminded", event.get_attr("number"))
+    await Turn()
+    ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "reminded", ctx.run_id.partition("-")[2])))
+    ctx.send_event_after(1, Event("reminder", {"number": -1}))
+
+
+def agent() -> Agent:
+    made = Agent("guarded").add_budget(Budget(tokens=TOKENS, per="key")).add_budget(Budget(tokens=PER_RUN))
+    retry = Retry(attempts=ATTEMPTS, backoff_ms=0, on=(ConnectionError,))
+    made.add_action("work", [InputEvent], work, retry=retry, fallback="sorry")
+    made.add_action("sorry", [], sorry).add_action("mend", [ErrorEvent], mend)
+    return made.add_action("reminder", ["reminder"], remind)
+
+
+@dataclass
+class Key:
+    """What a key is in the end."""
+
+    outputs: list[Any] = field(default_factory=list[Any])
+    memory: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    spent: int = 0
+    runs: int = 0
+    later: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+
+
+def modelled(inputs: list[Input]) -> dict[str, Key]:
+    keys: dict[str, Key] = {}
+    for name, number, fails, tokens, delay in inputs:
+        key = keys.setdefault(name, Key())
+        key.runs += 1
+        error, attempts = "", 0
+        while not error and attempts < ATTEMPTS:
+            attempts += 1
+            if key.spent + tokens > TOKENS or tokens > PER_RUN:
+                error = "BudgetExceeded"
+            elif attempts > fails:
+                break
+            elif attempts == ATTEMPTS:
+                error = "ConnectionError"
+        # However often it was tried, it is paid for once.
+        key.spent += tokens
+        if not error:
+            key.memory.setdefault("seen", []).append((number, attempts))
+            key.outputs.append((name, number, "begun", attempts))
+            left = min(TOKENS - key.spent, PER_RUN - tokens)
+            key.outputs.append((name, number, "done", attempts, left))
+            if delay:
+                key.later.append((delay, number))
+        elif number % 4 != 3:
+            key.memory.setdefault("sorry", []).append(number)
+            key.outputs.append((name, number, "sorry", error, attempts))
+        elif number % 8 != 7:
+            key.outputs.append((name, number, "mended", "sorry", "KeyError"))
+    for name, key in keys.items():
+        for _, number in sorted(key.later, key=lambda item: item[0]):
+            key.runs += 1
+            key.memory.setdefault("reminded", []).append(number)
+            key.outputs.append((name, number, "reminded", str(key.runs)))
+    return keys
+
+
+class GuardedSimulation(Simulation):
+    def _start(self, data: bytes | None) -> None:
+        self.harness = AgentHarness(agent(), skip=True, restore=data)
+        self.harness.head.log = self.call_log
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    inputs=st.lists(
+        st.tuples(
+            st.sampled_from("ab"),
+            st.integers(0, 20),
+            st.integers(0, 4),
+            st.integers(0, 30),
+            st.sampled_from([0, 5, 9]),
+        ),
+        max_size=8,
+    ),
+    data=st.data(),
+)
+def test_any_failures_any_crash_give_what_one_input_at_a_time_gives(
+    inputs: list[Input], data: st.DataObject
+) -> None:
+    simulation = GuardedSimulation(inputs, [-1] * (len(inputs) + 1))  # type: ignore[arg-type]
+    expected = modelled(inputs)
+    crashes = saves = 0
+    while not simulation.ended or simulation.harness.unfinished:
+        harness = simulation.harness
+        moves: list[str] = []
+        if simulation.position < len(inputs):
+            moves += ["send"] * 3
+        elif not simulation.ended:
+            moves += ["end"] * 2
+        moves += ["step"] * 4 if harness.calls.open else []
+        moves += ["resume"] * 2 if harness.waits_to_resume else []
+        moves += ["background"] * 3 if simulation.background else []
+        moves += ["save", "park"] if saves < 6 else []
+        moves += ["crash", "repeat"] if crashes < 4 else []
+        match data.draw(st.sampled_from(moves)):
+            case "send":
+                simulation.send(data.draw(st.integers(1, 3)))
+            case "end":
+                simulation.end()
+            case "step":
+                harness.calls.step(data.draw(st.integers(0, len(harness.calls.open) - 1)))
+            case "resume":
+                harness.resume()
+            case "background":
+                simulation.step_background(data.draw(st.integers(0, len(simulation.background) - 1)))
+            case "save":
+                saves += 1
+                simulation.save()
+            case "park":
+                saves += 1
+                simulation.park()
+            case "repeat":
+                crashes += 1
+                simulation.repeat()
+            case _:
+                crashes += 1
+                simulation.crash()
+    check(simulation, expected)
+
+
+def check(simulation: Simulation, expected: dict[str, Key]) -> None:
+    harness = simulation.harness
+    emitted = [item.value for item in simulation.whole_log if isinstance(item, Emitted)]
+    scope = harness.scope
+    assert scope is not None
+    assert scope.ended
+    assert not scope.work.runs
+    assert not scope.processing_timers.saved()
+    for name, key in expected.items():
+        assert [value for value in emitted if value[0] == name] == key.outputs
+        entry = scope.entries[name]
+        assert dict(entry.get(MEMORY, {})) == key.memory
+        assert entry["seq"] == key.runs
+        assert LATER not in entry
+        assert entry.get(BUDGETS, {}).get("0", (0, {}))[1].get("tokens", 0) == key.spent
+    assert len(emitted) == sum(len(key.outputs) for key in expected.values())
+    harness.close()
