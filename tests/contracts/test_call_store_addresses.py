@@ -44,12 +44,13 @@ def test_postgres(postgres_server: PostgresServer) -> None:
 
 def test_a_bucket_with_settings(bucket_server: BucketServer) -> None:
     address = f"{bucket_server.uri}/some/folder/?{bucket_server.settings}"
-    store, other, stranger = (open_store(address, job) for job in ("a b", "a b", "a"))
+    store, other, stranger = (open_store(address, job) for job in ("a/b", "a/b", "a"))
     store.append([b"1"], sync=True)
 
     assert isinstance(store, ObjectCallStore)
     assert read_all(other, store.owner) == [b"1"]
     assert stranger.read_new() == []
+    assert stranger.owners() == []
     store.close()
 
 

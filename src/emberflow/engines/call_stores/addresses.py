@@ -49,7 +49,8 @@ def open_store(address: str, job_id: str) -> CallStore:
             return _class("postgres", "PostgresCallStore", "postgres")(address, job_id)
         case kind if kind in _OBJECTS:
             place, question, settings = address.partition("?")
-            uri = f"{place.rstrip('/')}/{folder}{question}{settings}"
+            # Once more, since it is taken off again with the rest of the URI: a job a/b is no part of a job a.
+            uri = f"{place.rstrip('/')}/{quote(folder)}{question}{settings}"
             return _class("objects", "ObjectCallStore", "files")(uri)
         case unknown:
             raise InvalidArgument(
