@@ -66,7 +66,6 @@ class SetBack:
         return SystemClock().now_ms() - self.back_ms
 
 
-@pytest.mark.xfail(reason="a source's rate is measured with a clock that can be set back")
 def test_a_clock_set_back_does_not_stop_a_local_source() -> None:
     clock = SetBack()
     seen: list[int] = []
@@ -87,7 +86,6 @@ def test_a_clock_set_back_does_not_stop_a_local_source() -> None:
     assert seen == list(range(COUNT))
 
 
-@pytest.mark.xfail(reason="a source's rate is measured with a clock that can be set back")
 def test_a_clock_set_back_does_not_stop_the_planner_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     env = LOCAL.environment()
     env.add_source(paced_source()).sink_to(DiscardingSink())

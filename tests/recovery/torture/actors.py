@@ -113,7 +113,13 @@ class Job:
         }
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.recovery.torture.program", str(self._files.settings)],
+                [
+                    sys.executable,
+                    "-m",
+                    "tests.recovery.torture.program",
+                    str(self._files.settings),
+                    str(self._starts),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

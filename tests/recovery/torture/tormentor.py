@@ -83,7 +83,7 @@ class Tormentor:
             for item in [item for item in self._later if item[0] <= now]:
                 self._later.remove(item)
                 item[1]()
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     def _start_again(self, code: int) -> bool:
         """After the driver has ended by itself."""
