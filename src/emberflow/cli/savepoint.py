@@ -79,7 +79,9 @@ def add_parser(subparsers: Any) -> None:
 
 def _create(args: argparse.Namespace) -> int:
     from emberflow.engines.offline_savepoint import create_savepoint
+    from emberflow.savepoints.stand_ins import allow_unknown_classes
 
+    allow_unknown_classes()
     notes = create_savepoint(args.checkpoint_dir, args.savepoint_dir, master=args.master)
     savepoint = _open(args.savepoint_dir)
     print(f"{args.savepoint_dir}: {_totals(savepoint)}")
@@ -128,7 +130,9 @@ def _edit(args: argparse.Namespace) -> int:
 
 def _open(path: str) -> Savepoint:
     from emberflow.savepoints import Savepoint
+    from emberflow.savepoints.stand_ins import allow_unknown_classes
 
+    allow_unknown_classes()
     return Savepoint.read(path)
 
 

@@ -7,6 +7,7 @@ function) goes through cloudpickle. The first byte says which, so that a reader 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
@@ -17,6 +18,7 @@ PICKLE = 1
 CLOUDPICKLE = 2
 _PICKLE_TAG = bytes([PICKLE])
 _CLOUDPICKLE_TAG = bytes([CLOUDPICKLE])
+_missing_classes: Callable[[bytes], None] | None = None
 
 
 def encode(value: Any) -> bytes:
@@ -39,9 +41,22 @@ def decode(data: bytes) -> Any:
     if not data or data[0] not in (PICKLE, CLOUDPICKLE):
         raise CorruptData(f"{len(data)} bytes with an unknown codec cannot be read")
     try:
-        return pickle.loads(memoryview(data)[1:])
+        try:
+            return pickle.loads(memoryview(data)[1:])
+        except (AttributeError, ImportError):
+            if _missing_classes is None:
+                raise
+            _missing_classes(data[1:])
+            return pickle.loads(memoryview(data)[1:])
     except Exception as error:
         raise CorruptData(f"{len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
+
+
+def use_for_missing_classes(handler: Callable[[bytes], None]) -> None:
+    """For tools that look at state without its program: `handler` gets pickled bytes with classes that cannot be
+    imported, and makes them importable."""
+    global _missing_classes
+    _missing_classes = handler
 
 
 def find_unserializable(values: list[Any]) -> Any:

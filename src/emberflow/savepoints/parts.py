@@ -8,7 +8,7 @@ from typing import Any
 from emberflow.operators.scope import SavedScope
 from emberflow.savepoints.form import FrameKind
 from emberflow.savepoints.pages import inlined
-from emberflow.savepoints.wiring import Wiring
+from emberflow.savepoints.wiring import GENERATOR, Wiring
 from emberflow.savepoints.writer import SavepointWriter, StepWriter
 from emberflow.state.pages import PageStore
 
@@ -17,8 +17,8 @@ def step_of(writer: SavepointWriter, wiring: Wiring, uid: str) -> StepWriter:
     return writer.step(uid, wiring.kinds[uid])
 
 
-def add_scope(step: StepWriter, wiring: Wiring, saved: SavedScope) -> None:
-    """Event time, timers and what is parked of one subtask or key group."""
+def add_scope(step: StepWriter, wiring: Wiring, saved: SavedScope, group: int | None = None) -> None:
+    """Event time, timers and what is parked of one subtask or key group; `group` if it is one."""
     step.clock(saved.watermark, wiring.named_channels(saved.channels), ended=saved.ended)
     for kind, timers in (
         (FrameKind.EVENT_TIMERS, saved.event_timers),
@@ -26,9 +26,9 @@ def add_scope(step: StepWriter, wiring: Wiring, saved: SavedScope) -> None:
     ):
         for time_ms, keys in timers:
             for key in keys:
-                step.timer(kind, time_ms, key)
+                step.timer(kind, time_ms, key, group)
     for key, action in saved.parked:
-        step.parked(key, action)
+        step.parked(key, action, group)
 
 
 def add_entries(
@@ -36,8 +36,11 @@ def add_entries(
     wiring: Wiring,
     entries: Iterable[tuple[Any, dict[str, Any]]],
     pages: PageStore | None,
+    group: int | None = None,
 ) -> None:
     kind = wiring.kinds[step.uid]
+    if kind == GENERATOR:
+        group = None  # Of the key by its name.
     for key, values in entries:
         if values:
-            step.entry(wiring.key_out(kind, key), inlined(values, pages))
+            step.entry(wiring.key_out(kind, key), inlined(values, pages), group)

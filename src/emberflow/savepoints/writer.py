@@ -47,7 +47,8 @@ class StepWriter:
         self._ended: list[bool] = []
         self._channels: dict[str, list[int]] = {}
 
-    def entry(self, key: Any, values: dict[str, Any]) -> None:
+    def entry(self, key: Any, values: dict[str, Any], group: int | None = None) -> None:
+        """`group` is the key's, where that is known already."""
         try:
             packed = form.pack_entry(encode(key), encode(values))
         except NotSerializable as error:
@@ -56,17 +57,19 @@ class StepWriter:
                 cause=error.cause,
                 way_out=error.way_out,
             ) from error
-        self._add(FrameKind.ENTRIES, self._home.groups[key], packed)
+        self._add(FrameKind.ENTRIES, self._home.groups[key] if group is None else group, packed)
 
     def raw_entry(self, group: int, key: bytes, values: bytes) -> None:
         """An entry as it was read from another savepoint."""
         self._add(FrameKind.ENTRIES, group, form.pack_entry(key, values))
 
-    def timer(self, kind: FrameKind, time_ms: int, key: Any) -> None:
-        self._add(kind, self._home.groups[key], form.pack_timer(time_ms, encode(key)))
+    def timer(self, kind: FrameKind, time_ms: int, key: Any, group: int | None = None) -> None:
+        chosen = self._home.groups[key] if group is None else group
+        self._add(kind, chosen, form.pack_timer(time_ms, encode(key)))
 
-    def parked(self, key: Any, action: str) -> None:
-        self._add(FrameKind.PARKED, self._home.groups[key], form.pack_entry(encode(key), encode(action)))
+    def parked(self, key: Any, action: str, group: int | None = None) -> None:
+        chosen = self._home.groups[key] if group is None else group
+        self._add(FrameKind.PARKED, chosen, form.pack_entry(encode(key), encode(action)))
 
     def frame(self, frame: form.Frame) -> None:
         """A frame as it was read from another savepoint."""

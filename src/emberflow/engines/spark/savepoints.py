@@ -69,16 +69,18 @@ def _add_step(
 ) -> None:
     step = step_of(writer, wiring, uid)
     rows = _state_rows(session, checkpoint, batch, wiring.stages[uid], manifest.parallelism)
-    known = set(group_ids(manifest.max_parallelism, manifest.parallelism))
+    numbers = group_ids(manifest.max_parallelism, manifest.parallelism)
+    groups = {number: group for group, number in enumerate(numbers)}
     for kg, parts in groupby(rows, key=lambda row: row[0]):
-        if kg not in known:
+        group = groups.get(kg)
+        if group is None:
             raise CorruptData(f"the state of step {uid!r} has a key group {kg} that the job cannot have")
         blobs = {number: bytes(data) for _, number, data in parts}
         hot = blobs.pop(_HOT, None)
         layout = GroupLayout(hot, _Blobs(blobs), uid)
         if layout.saved is not None:
-            add_scope(step, wiring, layout.saved)
-        add_entries(step, wiring, layout.all_entries(), layout)
+            add_scope(step, wiring, layout.saved, group)
+        add_entries(step, wiring, layout.all_entries(), layout, group)
 
 
 def _state_rows(

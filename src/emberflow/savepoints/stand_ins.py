@@ -1,0 +1,143 @@
+"""Classes that cannot be imported where a savepoint is made or looked at: their values pass through unharmed.
+
+State may hold objects of the program's own classes, and `emberflow savepoint` does not run the program. A stand-in takes
+the place of such a class: it keeps what pickle hands over and gives the same back. Only commands switch this on; a job
+never works with one.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import importlib
+import pickle
+import sys
+from io import BytesIO
+from types import ModuleType
+from typing import Any
+
+from emberflow.errors import InvalidArgument
+from emberflow.events import codecs
+
+
+class _Called(type):
+    """Tells an object that was made by a call from one that was made without `__init__`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        kind: Any = cls
+        made = kind.__new__(kind, *args, **kwargs)
+        made.stand_in_called = True
+        return made
+
+
+class StandIn(metaclass=_Called):
+    """Base of all stand-ins. Equal to another of its class with the same content."""
+
+    __slots__ = ("stand_in_args", "stand_in_called", "stand_in_items", "stand_in_pairs", "stand_in_state")
+
+    stand_in_args: tuple[tuple[Any, ...], dict[str, Any]]
+    stand_in_called: bool
+    stand_in_state: Any
+    stand_in_items: list[Any]
+    stand_in_pairs: dict[Any, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> StandIn:
+        self = object.__new__(cls)
+        self.stand_in_args = (args, kwargs)
+        self.stand_in_called = False
+        self.stand_in_state = None
+        self.stand_in_items = []
+        self.stand_in_pairs = {}
+        return self
+
+    def __setstate__(self, state: Any) -> None:
+        self.stand_in_state = state
+
+    def append(self, item: Any) -> None:
+        self.stand_in_items.append(item)
+
+    def extend(self, items: Any) -> None:
+        self.stand_in_items.extend(items)
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        self.stand_in_pairs[name] = value
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if protocol < 5:
+            # Whoever asks for less than pickling does works out a hash, which only the real class can.
+            raise InvalidArgument(
+                f"the class {_shown(type(self))} of a key cannot be imported here",
+                way_out="run the command where it can: add its folder to PYTHONPATH",
+            )
+        args, kwargs = self.stand_in_args
+        made: tuple[Any, ...] = (type(self), args)
+        if not self.stand_in_called:
+            made = (copyreg.__newobj__, (type(self), *args))  # type: ignore[attr-defined]
+            if kwargs:
+                made = (copyreg.__newobj_ex__, (type(self), args, kwargs))  # type: ignore[attr-defined]
+        items = iter(self.stand_in_items) if self.stand_in_items else None
+        pairs = iter(self.stand_in_pairs.items()) if self.stand_in_pairs else None
+        return (*made, self.stand_in_state, items, pairs)
+
+    def _content(self) -> tuple[Any, ...]:
+        return self.stand_in_args, self.stand_in_state, self.stand_in_items, self.stand_in_pairs
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is type(self) and isinstance(other, StandIn) and other._content() == self._content()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self._content())))
+
+    def __repr__(self) -> str:
+        args, _ = self.stand_in_args
+        parts = [repr(item) for item in args]
+        if self.stand_in_state is not None:
+            parts.append(repr(self.stand_in_state))
+        parts.extend(repr(item) for item in (self.stand_in_items, self.stand_in_pairs) if item)
+        return f"{type(self).__qualname__}({', '.join(parts)})"
+
+
+def allow_unknown_classes() -> None:
+    """From now on, in this process, values of unknown classes are read as stand-ins."""
+    codecs.use_for_missing_classes(_install_all)
+
+
+class _Finder(pickle.Unpickler):
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        try:
+            return super().find_class(module_name, global_name)
+        except (ImportError, AttributeError):
+            return _install(module_name, global_name)
+
+
+def _install_all(data: bytes) -> None:
+    _Finder(BytesIO(data)).load()
+
+
+def _install(module_name: str, global_name: str) -> Any:
+    """Puts stand-ins where pickle looks for the class, so that it finds them by itself from now on."""
+    holder: Any = _module(module_name)
+    path: list[str] = []
+    for name in global_name.split("."):
+        path.append(name)
+        if not hasattr(holder, name):
+            fields = {"__module__": module_name, "__qualname__": ".".join(path), "__slots__": ()}
+            setattr(holder, name, _Called(name, (StandIn,), fields))
+        holder = getattr(holder, name)
+    return holder
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        parent, _, last = name.rpartition(".")
+        made = sys.modules[name] = ModuleType(name)
+        if parent:
+            setattr(_module(parent), last, made)
+        return made
+
+
+def _shown(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
