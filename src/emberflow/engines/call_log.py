@@ -134,6 +134,8 @@ class StoredCallLog:
         with self._lock:
             new = {item: count for item, count in actions.items() if self._parked.get(item) != self._epoch}
             if new:
+                # Claims first: whoever sees that an action is parked must see that it runs.
+                self._write_pending()
                 self._append([encode((_PARKED, self._epoch, new))], sync=True)
                 self._note_parked(self._epoch, new)
 
@@ -211,8 +213,8 @@ class StoredCallLog:
             self._known.pop(record[1], None)
         elif kind == _PARKED:
             # The first version had a list, without what waits behind.
-            actions: Any = record[2] if isinstance(record[2], dict) else dict.fromkeys(record[2], 0)
-            self._note_parked(record[1], actions)
+            given: Any = record[2]
+            self._note_parked(record[1], dict.fromkeys(given, 0) if isinstance(given, list) else given)  # pyright: ignore[reportUnknownArgumentType]
         elif kind == _RESUMED:
             self._resumed[record[2]] = max(record[1], self._resumed.get(record[2], -1))
         elif kind == _DUE:
@@ -287,23 +289,26 @@ class StoredCallLog:
         while not self._closed or self._pending:
             self._wake.wait()
             self._wake.clear()
+            self._write_pending()
+
+    def _write_pending(self) -> None:
+        with self._lock:
             group = self._pending[:]
             if not group:
-                continue
-            # Only this thread takes from the front; others append at the end.
+                return
+            # Taken from the front under the lock only; others append at the end.
             del self._pending[: len(group)]
             waiters = [waiter for _, _, waiter in group if waiter is not None]
             error: Exception | None = None
             try:
-                with self._lock:
-                    self._append([data for _, data, _ in group], sync=bool(waiters))
-                    for record, _, _ in group:
-                        if record is not None:
-                            self._known[record.call_id] = self._epoch, record
+                self._append([data for _, data, _ in group], sync=bool(waiters))
+                for record, _, _ in group:
+                    if record is not None:
+                        self._known[record.call_id] = self._epoch, record
             except CallLogFailed as failure:
                 # Claims and the like may be lost: a call may then be made twice, but none goes missing.
                 error = failure
-            _release(waiters, error)
+        _release(waiters, error)
 
     def _append(self, records: list[bytes], *, sync: bool) -> None:
         """The caller holds the lock."""

@@ -98,7 +98,6 @@ class AgentOperator(KeyedOperator):
         self.restarts_on_mismatch = mismatch is ReplayMismatchHandling.RESTART
         self.in_flight = 0
         self.background = 0
-        """Calls that go on for runs that were let go."""
         self._attached: set[AgentRun] = set()
         self._waiting = 0
         self._digests: dict[Any, str] = {}

@@ -134,6 +134,8 @@ class Operator:
 
     in_flight = 0
     """Calls that have been started and not ended."""
+    background = 0
+    """Calls that go on although nobody waits for them here."""
     full = False
     """Whether more records would only wait for calls to end."""
 

@@ -17,6 +17,7 @@ from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.durable import CallLog
 from emberflow.operators.factory import make_operator
+from emberflow.operators.guard_approvals import Approvals
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Operator, Output, Receiver
 from emberflow.operators.timestamps import TimestampsOperator
@@ -90,6 +91,7 @@ class StageTask:
         clock: Clock,
         calls: CallService | None = None,
         log: CallLog | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
         stage = graph.stages[stage_id]
         stream_graph = graph.stream_graph
@@ -104,7 +106,7 @@ class StageTask:
             elif node_id != stage.head or stage.kind is StageKind.KEYED:
                 operator = make_operator(node, clock)
                 if calls is not None:
-                    operator.connect(calls, log)
+                    operator.connect(calls, log, approvals)
                 self.operators[node_id] = receivers[node_id] = operator
         for link in stage.links:
             self._output(link.source, link.side_tag).append(receivers[link.target])
@@ -181,6 +183,11 @@ class StageTask:
     @property
     def calls_in_flight(self) -> int:
         return sum(operator.in_flight for operator in self.operators.values())
+
+    @property
+    def calls_in_background(self) -> int:
+        """Calls that go on for runs that were let go."""
+        return sum(operator.background for operator in self.operators.values())
 
     @property
     def calls_to_drain(self) -> int:

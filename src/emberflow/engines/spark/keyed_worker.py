@@ -39,7 +39,6 @@ class _Opened:
     """The watermark at which the group stayed behind when it was stored."""
 
 
-
 class _MapBuckets:
     """Cold buckets in a MapState of the current group."""
 
@@ -183,7 +182,11 @@ class KeyedLevel:
         for state in self._stages.values():
             state.stage.task.sync()
         for number in self._ended:
-            close_stage(self._data, number)
+            stage = self._stages[number].stage
+            stage.calls.hand_over()
+            # Calls in the background still use what close() would end.
+            if not stage.task.calls_in_background:
+                close_stage(self._data, number)
 
     def _wake(self, state: _StageState, kg: int, now_ms: int) -> None:
         """A group without input, whose time has come."""
