@@ -11,6 +11,7 @@ import asyncio
 import getpass
 import hashlib
 import json
+import logging
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from typing import Any
 from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
 from emberflow.operators.guard_approvals import HumanAnswer, Question
 
+_log = logging.getLogger("emberflow.agents")
 APPROVALS_FOLDER = "approvals"
 POLL_S = 0.2
 _QUESTION, _ANSWER, _HISTORY = ".question.json", ".answer.json", "history.jsonl"
@@ -49,6 +51,11 @@ class StoredQuestion:
 
 def short_id(call_id: str) -> str:
     return hashlib.sha256(call_id.encode()).hexdigest()[:12]
+
+
+def approvals_in(checkpoint_dir: str | None) -> FileApprovals | None:
+    """Where the agents of a job ask; None without a directory that people can reach."""
+    return FileApprovals(Path(checkpoint_dir) / APPROVALS_FOLDER) if checkpoint_dir else None
 
 
 class FileApprovals:
@@ -98,6 +105,7 @@ class FileApprovals:
             found = _read(path)
             if found is not None:
                 return int(found["asked_ms"])
+        _log.info("agent %r asks: emberflow approvals list %s", question.agent, self._directory.parent)
         return now_ms
 
 

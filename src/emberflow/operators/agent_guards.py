@@ -23,7 +23,7 @@ from emberflow.errors import (
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.durable import CallLog, CallRecord, storable
-from emberflow.plan.agent_guards import Guards
+from emberflow.plan.agent_guards import Guards, Retry
 
 if TYPE_CHECKING:
     from emberflow.operators.agent_routes import RunnableAction
@@ -76,9 +76,8 @@ async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext
         try:
             return await _attempt(action, guards, event, context)
         except Exception as error:
-            if retry is None:
-                raise
-            if attempt >= retry.attempts or not isinstance(error, retry.on) or isinstance(error, NEVER_AGAIN):
+            if retry is None or attempt >= retry.attempts or not _again(error, retry):
+                context.withdraw_questions()
                 if attempt == 1:
                     raise
                 raise GaveUp(storable(error), attempt) from error
@@ -86,6 +85,10 @@ async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext
         # Taken back at once and not when the next attempt begins: nothing of the failed one is left to be seen.
         context.begin_again(attempt)
         await asyncio.sleep(retry.delay_ms(attempt, jitter_share(context.call_prefix, attempt)) / 1000)
+
+
+def _again(error: Exception, retry: Retry) -> bool:
+    return isinstance(error, retry.on) and not isinstance(error, NEVER_AGAIN)
 
 
 async def _attempt(action: RunnableAction, guards: Guards, event: Any, context: RunnerContext) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
+from emberflow.connectors.iterable_source import IterableSource
+from emberflow.connectors.source import Source
+from emberflow.engines.approvals import give_answer, questions
+from emberflow.engines.dead_letters import letters, redrive
 from emberflow.errors import ActionFailed, BudgetExceeded, InvalidArgument, StepLimitReached
 from emberflow.operators.agent_guards import jitter_share
 from emberflow.testing import run_agent
@@ -522,7 +527,156 @@ def test_asking_needs_a_checkpoint_directory() -> None:
         run_agent(single(act), [1])
 
 
+class Refunds(Agent):
+    @action(InputEvent)
+    @staticmethod
+    async def decide(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.short_term_memory.append("asked", event.input)
+        answer = await ctx.ask_human(f"Refund {event.input}?", expires_ms=event.input * 1_000_000)
+        ctx.send_event(
+            OutputEvent((event.input, str(answer), answer.note, ctx.short_term_memory.get("asked")))
+        )
+
+
+def asking(directory: Path, inputs: list[dict[str, Any]], agent: Agent) -> tuple[Any, list[Any]]:
+    env = AgentsExecutionEnvironment.get_execution_environment(
+        engine="local", parallelism=1, checkpoint_dir=directory
+    )
+    env.env.enable_checkpointing(20)
+    outputs = env.from_list(inputs).apply(agent).to_list()
+    return env.execute_async(), outputs
+
+
+def open_questions(directory: Path, count: int) -> list[Any]:
+    deadline = time.monotonic() + 60
+    while len(found := questions(directory)) != count:
+        assert time.monotonic() < deadline, "hang guard"
+        time.sleep(0.01)
+    return found
+
+
+def test_a_person_is_asked_while_other_keys_go_on_and_through_a_restart(tmp_path: Path) -> None:
+    inputs = [{"key": key, "value": value} for key, value in (("a", 1), ("b", 2), ("a", 3))]
+    client, _ = asking(tmp_path, inputs, Refunds())
+    asked = {item.question: item for item in open_questions(tmp_path, 2)}
+    assert asked.keys() == {"Refund 1?", "Refund 2?"}
+    client.cancel()
+    # Answered while nothing runs.
+    give_answer(tmp_path, asked["Refund 1?"].id, "approve", note="fine")
+    client, outputs = asking(tmp_path, inputs, Refunds())
+    (third,) = [item for item in open_questions(tmp_path, 2) if item.question == "Refund 3?"]
+    (second,) = [item for item in open_questions(tmp_path, 2) if item.question == "Refund 2?"]
+    assert second == asked["Refund 2?"], "the same question, asked once"
+    give_answer(tmp_path, second.id, "reject")
+    give_answer(tmp_path, third.id, "reject", note="enough")
+    client.get_job_execution_result()
+    assert sorted(outputs, key=str) == [
+        {"a": (1, "approve", "fine", [1])},
+        {"a": (3, "reject", "enough", [1, 3])},
+        {"b": (2, "reject", "", [2])},
+    ]
+    assert questions(tmp_path) == []
+    assert len(questions(tmp_path, answered=True)) == 3
+
+
+def test_questions_expire(tmp_path: Path) -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        default = {} if event.input else {"default": "reject"}
+        ctx.send_event(OutputEvent(await ctx.ask_human("May I?", expires_ms=5, **default)))
+
+    agent = single(act, fallback="late")
+    agent.add_action("late", [], lambda event, ctx: ctx.send_event(OutputEvent(ctx.error.error_type)))
+    client, outputs = asking(tmp_path, [{"key": key, "value": key} for key in (0, 1)], agent)
+    client.get_job_execution_result()
+    assert sorted(outputs, key=str) == [{0: "reject"}, {1: "ApprovalExpired"}]
+    assert questions(tmp_path) == []
+
+
+def test_an_action_that_runs_out_of_time_takes_its_question_back(tmp_path: Path) -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await ctx.ask_human("May I?")
+
+    agent = single(act, timeout_ms=300, retry=Retry(attempts=2, backoff_ms=0), fallback="late")
+    agent.add_action("late", [], lambda event, ctx: ctx.send_event(OutputEvent(ctx.error.message)))
+    client, outputs = asking(tmp_path, [{"key": 0, "value": 0}], agent)
+    client.get_job_execution_result()
+    assert outputs == [{0: "the action did not end within 300 ms"}]
+    assert questions(tmp_path, answered=True) == []
+
+
 # dead letters
+
+
+def redriven(directory: Path, mended: bool) -> list[Any]:
+    env = AgentsExecutionEnvironment.get_execution_environment(
+        engine="local", parallelism=1, checkpoint_dir=directory
+    )
+    env.get_config().set(AgentExecutionOptions.ON_ERROR, "dead-letter")
+    env.env.enable_checkpointing(20)
+
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.short_term_memory.append("seen", event.input)
+        if event.input < 0 and not mended:
+            raise ValueError(f"{event.input} is negative")
+        ctx.send_event(OutputEvent(tuple(ctx.short_term_memory.get("seen"))))
+
+    # It never ends by itself.
+    source = IterableSource(lambda: [("a", 1), ("b", -2), ("a", -3)], bounded=False)
+    keyed = env.env.add_source(Endless(source)).key_by(lambda pair: pair[0]).map(lambda pair: pair)
+    stream = env.from_datastream(keyed, lambda pair: pair[0])
+    agent = single(lambda event, ctx: act(InputEvent(event.input[1]), ctx))
+    outputs: list[Any] = []
+    stream.apply(agent).to_datastream().add_sink(outputs.append).uid("outputs")
+    client = env.execute_async()
+    return [client, outputs]
+
+
+class Endless(Source):
+    """Never ends, though it has nothing more to give."""
+
+    bounded = False
+
+    def __init__(self, source: IterableSource) -> None:
+        self._source = source
+
+    def read(self, channel: int, position: Any, limit: int) -> Any:
+        for chunk in self._source.read(channel, position, limit):
+            yield dataclasses.replace(chunk, end=False)
+
+
+def until(what: Any) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := what()):
+        assert time.monotonic() < deadline, "hang guard"
+        time.sleep(0.01)
+    return found
+
+
+def test_redriven_letters_are_taken_in_once_by_a_running_and_by_a_restarted_job(tmp_path: Path) -> None:
+    client, outputs = redriven(tmp_path, mended=False)
+    found = until(lambda: letters(tmp_path) if len(letters(tmp_path)) == 2 else None)
+    assert {letter.body["key"]: letter.body["error"] for letter in found} == {
+        "b": "-2 is negative",
+        "a": "-3 is negative",
+    }
+    # It fails again, in a run of its own.
+    redrive([letter for letter in found if letter.body["key"] == "b"])
+    again = until(
+        lambda: [item for item in letters(tmp_path) if item.id.endswith("-2") and item.body["key"] == "b"]
+    )
+    client.cancel()
+    assert outputs == [(1,)]
+    # Asked for while nothing runs, and taken in by the program as it is now.
+    redrive([letter for letter in letters(tmp_path) if not letter.redriven])
+    client, outputs = redriven(tmp_path, mended=True)
+    until(lambda: len(outputs) >= 2)
+    client.cancel()
+    assert sorted(outputs) == [(-2,), (1, -3)]
+    assert len(again) == 1
+    client, outputs = redriven(tmp_path, mended=True)
+    client.cancel()
+    assert outputs == []
+    assert len(letters(tmp_path)) == 3
 
 
 def test_dead_letters_are_a_stream() -> None:

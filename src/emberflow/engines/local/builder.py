@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Generator
 from typing import Any
 
+from emberflow.engines.approvals import approvals_in
 from emberflow.engines.calls import LoopCalls
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
 from emberflow.engines.local.exits import ExchangeExit, Hold
@@ -177,6 +178,7 @@ class TaskBuilder:
         self._metrics = metrics
         self._store = store
         self._restored = restored
+        self._approvals = approvals_in(config.checkpoint_dir)
         self._start = start
         self._groups = KeyGroups(config.max_parallelism)
         self._idle = idle_timeouts(graph)
@@ -225,7 +227,9 @@ class TaskBuilder:
             return SinkExit(node, number, self._job_id, self._metrics, immediate=self._immediate)
 
         exits = _Exits(subtask, make_exchange, make_sink)
-        made = StageTask(self._graph, stage.id, exits, self._clock, self._calls, self._log)
+        made = StageTask(
+            self._graph, stage.id, exits, self._clock, self._calls, self._log, self._approvals
+        )
         made.open(subtask, count, self._config.parameters, self._ledgers)
         return made, exits
 

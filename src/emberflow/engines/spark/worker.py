@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from emberflow.engines.approvals import approvals_in
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.calls import ThreadCalls
@@ -41,7 +42,8 @@ class WorkerStage:
         self._first_epoch = spec.first_epoch
         self.calls = calls
         self.log = call_log(spec) if spec.calls_dir else None
-        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls, self.log)
+        approvals = approvals_in(str(Path(spec.calls_dir).parent)) if spec.calls_dir else None
+        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls, self.log, approvals)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self._told: set[int] = set()
