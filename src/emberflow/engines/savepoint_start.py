@@ -10,7 +10,7 @@ from emberflow.engines.call_log import carried_over
 from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.manifest import write_atomically
-from emberflow.errors import CheckpointUnusable, InvalidArgument
+from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
@@ -43,14 +43,27 @@ def _check_not_begun(directory: str | None) -> None:
         )
 
 
-def keep_wiring(graph: JobGraph, directory: str | None, start: SavepointStart | None) -> Wiring:
-    """The job's wiring, stored in its checkpoint directory. The first epoch stays what it was at the first start."""
+def keep_wiring(
+    graph: JobGraph, directory: str | None, start: SavepointStart | None, *, by_number: bool = False
+) -> Wiring:
+    """The job's wiring, stored in its checkpoint directory. The first epoch stays what it was at the first start.
+    `by_number`: the engine finds a step's state by the number of its stage, so that must stay what it was."""
+    known = directory is not None and (Path(directory) / FILE).exists()
     if start is not None:
         wiring = start.wiring
+    elif known and directory is not None:
+        stored = read_wiring(Path(directory))
+        wiring = wiring_of(graph, stored.first_epoch)
+        if by_number and stored.stages != wiring.stages:
+            raise ProgramChanged(
+                f"the steps come in another order than when the checkpoint in {directory} was made: "
+                f"{', '.join(stored.stages)} then, {', '.join(wiring.stages)} now",
+                way_out="bring the old order back, or make a savepoint of the checkpoint "
+                "(emberflow savepoint create) and start from that",
+                committed="the checkpoint was not touched",
+            )
     else:
-        known = directory is not None and (Path(directory) / FILE).exists()
-        first = read_wiring(Path(directory)).first_epoch if known and directory is not None else 0
-        wiring = wiring_of(graph, first)
+        wiring = wiring_of(graph)
     if directory is not None:
         write_atomically(Path(directory) / FILE, wiring_json(wiring))
     return wiring

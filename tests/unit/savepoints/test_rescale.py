@@ -26,10 +26,14 @@ from emberflow.streams import CollectSink, KeyedProcessFunction, StreamExecution
 from emberflow.testing import TestSource
 
 KEYS = st.one_of(st.text(max_size=4), st.integers(-50, 50), st.tuples(st.integers(0, 9), st.text(max_size=2)))
+
+
+def memory(small: int, large: str, numbers: list[int]) -> Fields:
+    return Fields({"small": small, "deep": Node({"large": large}), "numbers": numbers})
+
+
 MEMORY = st.builds(
-    lambda small, large, numbers: Fields(
-        {"small": small, "deep": Node({"large": large}), "numbers": numbers}
-    ),
+    memory,
     st.integers(),
     st.integers(0, 3).map(lambda pages: "x" * (pages * 1500)),
     st.lists(st.integers(), max_size=900),
@@ -141,7 +145,7 @@ def test_groups_on_spark(
     cold: dict[int, Blobs] = {}
     for frame in frames:
         layout = GroupLayout(hot.get(frame.group), cold.setdefault(frame.group, Blobs()), UID, hot_limit=500)
-        scope = layout.scope([(0, 0)], {}, FixedClock(0), lambda key: True)
+        scope = layout.scope([(0, 0)], {}, FixedClock(0), None)
         fill(scope, int(frame.kind), frame.body)
         hot[frame.group] = layout.commit(scope) or hot.get(frame.group)
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from emberflow.engines.savepoint_start import keep_wiring
+from emberflow.errors import ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.channels import hold_channel
 from emberflow.savepoints.wiring import Wiring, wiring_of
@@ -51,3 +56,20 @@ def test_channels_that_are_keys_are_named_too() -> None:
     assert wiring.key_in("watermark_generator", ("a > b[0]", 2)) == (3, 2)
     assert wiring.key_in("watermark_generator", ("gone", 2)) == (-1, 2)
     assert wiring.key_out("sum", (5, 2)) == (5, 2)
+
+
+def two_sums(first: str, second: str) -> Any:
+    env = LOCAL.environment()
+    for uid in (first, second):
+        stream = env.from_collection([(1, 1)]).uid(f"source of {uid}")
+        stream.key_by(lambda pair: pair[0]).sum(1).uid(uid).print().uid(f"sink of {uid}")
+    return env.job_graph()
+
+
+def test_steps_in_another_order_are_noticed_where_numbers_matter(tmp_path: Path) -> None:
+    keep_wiring(two_sums("a", "b"), str(tmp_path), None, by_number=True)
+    keep_wiring(two_sums("a", "b"), str(tmp_path), None, by_number=True)
+    with pytest.raises(ProgramChanged, match="the steps come in another order") as caught:
+        keep_wiring(two_sums("b", "a"), str(tmp_path), None, by_number=True)
+    assert "emberflow savepoint create" in str(caught.value)
+    assert keep_wiring(two_sums("b", "a"), str(tmp_path), None).stages["b"] == 1

@@ -82,7 +82,7 @@ class SparkEngine:
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
         home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
-        wiring = keep_wiring(graph, config.checkpoint_dir, start)
+        wiring = keep_wiring(graph, config.checkpoint_dir, start, by_number=True)
         if start is not None:
             keep_channels(home, start)
             place_calls(start, call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id)
