@@ -1,0 +1,75 @@
+"""Guards on every host: the same attempts, fallbacks, errors, budgets and letters, with crashes in between."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.approvals import give_answer, questions
+from emberflow.engines.dead_letters import letters, redrive
+from emberflow.testing import STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
+from tests.conformance.guards import guarded, waiting_for_people, with_letters
+
+INPUTS = [(random.Random(13 * number).choice("abcd"), number) for number in range(48)]
+
+
+@on_every_host
+def test_guards_give_the_same_everywhere_and_through_a_crash(host: Host, tmp_path: Path) -> None:
+    source = TestSource([*INPUTS[:20], Crash(), *INPUTS[20:]])
+
+    run = host.run_to_files(lambda env: with_letters(env, env.add_source(source)), tmp_path)
+
+    outputs, reminders = guarded(INPUTS)
+    assert run.starts == 2
+    assert sorted(value for value in run.values if value[2] == "reminded") == sorted(reminders)
+    found = [value for value in run.values if value[2] not in ("reminded", "letter")]
+    assert per_key(found) == per_key([value for value in outputs if value[2] != "letter"])
+    assert sorted(value for value in run.values if value[2] == "letter") == sorted(
+        value for value in outputs if value[2] == "letter"
+    )
+    assert {value[2] for value in run.values} == {"done", "sorry", "mended", "letter", "reminded"}
+
+
+@on_every_host(hosts=STREAMING_HOSTS)
+def test_people_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_path: Path) -> None:
+    """The input falls silent; what is still to come comes all the same."""
+    mended = tmp_path / "mended"
+    inputs = [("ask", ""), ("remind", ""), ("broken", str(mended))]
+    source = TestSource(inputs, bounded=False)
+    env = host.environment(checkpoint_dir=tmp_path)
+    env.enable_checkpointing(20)
+    results = waiting_for_people(env, env.add_source(source)).execute_and_collect()
+    assert not isinstance(results, list)
+    guard = threading.Timer(host.timeout_s, results.close)
+    guard.start()
+    person = threading.Thread(target=help_along, args=(tmp_path, mended, host.timeout_s), daemon=True)
+    person.start()
+    found: list[Any] = []
+    try:
+        with results:
+            while len(found) < 3:
+                found.append(next(results))
+    finally:
+        guard.cancel()
+    assert sorted(found) == [("answered", "approve", "fine"), ("mended", "2"), ("reminded", "2")]
+    assert questions(tmp_path) == []
+    assert [letter.redriven for letter in letters(tmp_path)] == [True]
+
+
+def help_along(directory: Path, mended: Path, patience_s: float) -> None:
+    """A person at the command line."""
+    answered = redriven = False
+    deadline = time.monotonic() + patience_s
+    while not (answered and redriven) and time.monotonic() < deadline:
+        time.sleep(0.1)
+        waiting = [] if answered else questions(directory)
+        if waiting:
+            give_answer(directory, waiting[0].id, "approve", note="fine")
+            answered = True
+        dead = [] if redriven else letters(directory)
+        if dead:
+            mended.touch()
+            redriven = len(redrive(dead)) == 1
