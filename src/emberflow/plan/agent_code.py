@@ -125,7 +125,7 @@ def _look(function: FunctionType, owner: Any, code: Code) -> list[FunctionType]:
         found.append(owner)
     # A module that the function imports itself is among its names.
     found += [sys.modules[name] for name in names if name in sys.modules]
-    makes_events = "send_event" in names
+    makes_events = "send_event" in names or _LATER in names
     for value in found:
         for item in (value, *_inside(value, names)):
             kind = _event_class(item)
@@ -230,8 +230,13 @@ class Sends:
             self._note(node)
         for node in nodes:
             if isinstance(node, ast.Call):
-                if getattr(node.func, "attr", getattr(node.func, "id", "")) == "send_event" and node.args:
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                if name == "send_event" and node.args:
                     self._sent(node.args[0], 0)
+                elif name == _LATER:
+                    given = [item.value for item in node.keywords if item.arg == "event"] or node.args[1:2]
+                    for event in given:
+                        self._sent(event, 0)
                 elif self._names.value(node.func) is Event and not self._types_of(node):
                     self._code.unknown = True
 

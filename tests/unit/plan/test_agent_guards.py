@@ -69,6 +69,24 @@ def test_explain_shows_guards() -> None:
     assert 'a0 -.->|"fallback"| a1' in plan.explain("mermaid")
 
 
+class Reminder(Event):
+    text: str
+
+
+def plans(event: InputEvent, ctx: RunnerContext) -> None:
+    ctx.send_event_after(1_000, Reminder(text="call back"))
+
+
+def test_delayed_events_are_seen() -> None:
+    agent = Agent("a").add_action("plans", [InputEvent], plans).add_action("remind", [Reminder], act)
+    plan = AgentPlan.from_agent(agent)
+    assert "sends  Reminder" in plan.explain()
+    assert plan.is_async, "what is begun may outlive its input"
+    assert plan.warnings == ()
+    with_warning = AgentPlan.from_agent(Agent("a").add_action("plans", [InputEvent], plans))
+    assert with_warning.warnings == ("action 'plans' sends 'Reminder', which no action handles",)
+
+
 def test_an_error_event_is_drawn() -> None:
     agent = Agent("a").add_action("act", [InputEvent], act).add_action("mend", ["_error_event"], act)
     picture = AgentPlan.from_agent(agent).explain("mermaid")
