@@ -101,6 +101,7 @@ def build(env: StreamExecutionEnvironment, source: TestSource, folder: Path, out
     judged = (
         agents.from_datastream(stream, lambda value: value[0])
         .apply(PricingAgent(str(folder)))
+        .uid("pricing")
         .to_datastream()
         .uid("judged")
     )

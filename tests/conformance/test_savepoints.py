@@ -14,8 +14,8 @@ import pytest
 
 from emberflow.cli.main import main
 from emberflow.savepoints import Savepoint
-from emberflow.streams import JobClient
-from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, SPARK, Host, TestSource
+from emberflow.streams import JobClient, RestartStrategies
+from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, SPARK, Crash, Host, Sentinel, TestSource
 from tests.conformance.savepoint_program import KEYS, build, values
 
 STEP = 24
@@ -40,8 +40,9 @@ def until(condition: Any, job: JobClient, what: str) -> None:
 class Part:
     """One host's share of the chain, from the savepoint of the part before."""
 
-    def __init__(self, host: Host, folder: Path, number: int, savepoint: str | None) -> None:
+    def __init__(self, host: Host, folder: Path, number: int, savepoint: str | None, crash: Sentinel) -> None:
         self.host = host
+        self.crash = crash
         self.folder = folder
         self.number = number
         self.savepoint = savepoint
@@ -50,7 +51,12 @@ class Part:
 
     def start(self, count: int, *, ends: bool = False) -> JobClient:
         env = self.host.environment(checkpoint_dir=self.checkpoints).enable_checkpointing(50)
-        build(env, TestSource(values(count), bounded=ends), self.folder, self.out)
+        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 10))
+        items: list[Any] = values(count)
+        if self.number:
+            # In the second part, before anything of it is committed: it has to begin from the savepoint once more.
+            items.insert(STEP + 1, self.crash)
+        build(env, TestSource(items, bounded=ends), self.folder, self.out)
         if self.savepoint is not None:
             env.set_savepoint(self.savepoint)
         return env.execute_async("chain")
@@ -72,7 +78,8 @@ class Part:
         job = self.start(half)
         self.counted(job, half)
         live = job.savepoint(self.folder / f"live-{self.number}")
-        assert Savepoint.read(live).sources["numbers"].positions == [half]
+        assert Savepoint.read(live).sources["numbers"].positions == [half + 1]
+        assert job.metrics.restarts == 1
         job.cancel()
 
     def to_the_end(self) -> None:
@@ -110,8 +117,9 @@ def test_parts_on_several_hosts_are_one_run(name: str, tmp_path: Path) -> None:
     *hosts, last = CHAINS[name]
     found: list[Any] = []
     savepoint: str | None = None
+    crash = Crash()
     for number, host in enumerate(hosts):
-        part = Part(host, tmp_path, number, savepoint)
+        part = Part(host, tmp_path, number, savepoint, crash)
         if number == 1:
             part.interrupted()
         savepoint = part.to_its_savepoint()
@@ -119,7 +127,7 @@ def test_parts_on_several_hosts_are_one_run(name: str, tmp_path: Path) -> None:
         made = tmp_path / f"made-{number}"
         assert main(["savepoint", "create", str(part.checkpoints), str(made)]) == 0
         same_state(Savepoint.read(savepoint), Savepoint.read(made))
-    part = Part(last, tmp_path, len(hosts), savepoint)
+    part = Part(last, tmp_path, len(hosts), savepoint, crash)
     part.to_the_end()
     found += part.out
 

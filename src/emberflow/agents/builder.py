@@ -72,6 +72,11 @@ class AgentBuilder:
         self._letters_sink = self._stream.env.program.last
         return self
 
+    def uid(self, uid: str) -> Self:
+        """The name under which the agent's state is found again when the program has changed."""
+        self._pairs.uid(uid)
+        return self
+
     def to_datastream(self) -> DataStream:
         """The agent's outputs as a stream."""
         return self._pairs.map(_output_of).name("outputs")

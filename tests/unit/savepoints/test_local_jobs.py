@@ -28,7 +28,11 @@ from emberflow.streams import (
     SinkWriter,
     StreamExecutionEnvironment,
     Time,
+    TumblingEventTimeWindows,
     ValueStateDescriptor,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkStrategy,
     WriterContext,
 )
 from emberflow.testing import LOCAL, LOCAL_2, LOCAL_BATCH, LOCAL_SQLITE, Host, TestSource
@@ -286,3 +290,52 @@ def test_as_many_checkpoints_stay_as_are_wanted(tmp_path: Path) -> None:
     assert record.kind == "checkpoint"
     assert record.bytes > 0
     assert main(["checkpoints", str(tmp_path / "c")]) == 0
+
+
+class Counted(WatermarkGenerator):
+    """One behind the highest so far; it remembers that itself."""
+
+    def __init__(self) -> None:
+        self.highest = 0
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        self.highest = max(self.highest, timestamp)
+
+    def on_periodic_emit(self, output: Any) -> None:
+        output.emit_watermark(Watermark(self.highest - 1))
+
+
+def second(item: Any, timestamp: int) -> int:
+    return item[1]
+
+
+def windowed(env: StreamExecutionEnvironment, count: int, out: list[Any], *, ends: bool) -> JobClient:
+    strategy = WatermarkStrategy.for_generator(Counted).with_timestamp_assigner(second)
+    items = [("a" if number % 2 else "b", number * 10) for number in range(count)]
+    stream = env.from_source(TestSource(items, bounded=ends), source_name="items").uid("items")
+    stamped = stream.assign_timestamps_and_watermarks(strategy).uid("stamped")
+    sums = stamped.key_by(itemgetter(0)).window(TumblingEventTimeWindows.of(100)).sum(1).uid("windows")
+    sums.sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
+    return env.execute_async("windowed")
+
+
+def test_a_generator_of_watermarks_goes_on_in_a_program_with_more_steps(tmp_path: Path) -> None:
+    """Its state belongs to channels, which have other numbers now."""
+    expected: list[Any] = []
+    windowed(LOCAL.environment(), 40, expected, ends=True).get_job_execution_result()
+    out: list[Any] = []
+    job = windowed(environment(LOCAL, tmp_path / "c"), 25, out, ends=False)
+    until(lambda: len(out) >= 4)
+    path = job.stop_with_savepoint(tmp_path / "s")
+    (generator,) = [
+        step for step in Savepoint.read(path).steps.values() if step.kind == "watermark_generator"
+    ]
+    ((key, values),) = generator.items()
+    assert key[1] == 0
+    assert values["$highest"] == 239
+
+    env = environment(LOCAL_2, tmp_path / "d").set_savepoint(path)
+    more = env.from_collection([("x", 1)]).uid("more").key_by(itemgetter(0)).sum(1).uid("more sums")
+    more.sink_to(CollectSink(lambda batch: None)).uid("more sink")
+    windowed(env, 40, out, ends=True).get_job_execution_result()
+    assert sorted(out) == sorted(expected)

@@ -99,6 +99,8 @@ class SparkEngine:
             self.session.addTag(tag)
             if start is not None:
                 commit_prepared(start, graph)
+                # A query that has committed a batch of its own has taken everything over.
+                translation.start = None if has_checkpoint(str(home)) else start
             if batch:
                 return self._run_batch(translation, spec, sinks)
             return self._start_query(translation, spec, config, home, sinks)

@@ -39,7 +39,8 @@ class Translation:
         self._data = data
         self._bootstrap = shims.make_bootstrap(*archive)
         self._frames = frames
-        self._start = start
+        self.start = start
+        """The savepoint whose state the query begins with."""
 
     def plan(self) -> Any:
         """Rows for the sinks, after everything else has been done."""
@@ -92,10 +93,10 @@ class Translation:
         processor = shims.make_processor(self._bootstrap, self._data, [stage.id for stage in stages], timed)
         mode = "ProcessingTime" if timed else "None"
         grouped = current.groupBy("kg")
-        if self._start is None:
+        if self.start is None:
             return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode)
         make_mapper = partial(shims.make_mapper, self._bootstrap)
-        initial = initial_rows(self._session, self._start, self._spec, stages, make_mapper)
+        initial = initial_rows(self._session, self.start, self._spec, stages, make_mapper)
         return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode, initial.groupBy("kg"))
 
     def _batch_level(self, current: Any, stages: list[Stage]) -> Any:
