@@ -29,6 +29,8 @@ from emberflow.agents.chat_model import BaseChatModelConnection
 @dataclass(frozen=True)
 class Request:
     at_s: float
+    begun_s: float
+    """When the client began, by the same clock: what the machine's load adds is not the client's doing."""
     question: str
     process: int
     taken: bool
@@ -82,7 +84,7 @@ class RateLimitedService:
         asked = json.loads(await reader.readexactly(length))
         now = time.monotonic()
         taken = self._takes(now)
-        self.requests.append(Request(now, asked["question"], asked["process"], taken))
+        self.requests.append(Request(now, asked["begun_s"], asked["question"], asked["process"], taken))
         if taken:
             self.in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -110,7 +112,8 @@ class HttpModel(BaseChatModelConnection):
         self._port = port
 
     async def chat(self, messages: Sequence[ChatMessage], tools: Any = None, **kwargs: Any) -> ChatMessage:
-        body = json.dumps({"question": messages[-1].content, "process": os.getpid()}).encode()
+        asked = {"question": messages[-1].content, "process": os.getpid(), "begun_s": time.monotonic()}
+        body = json.dumps(asked).encode()
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
             writer.write(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)

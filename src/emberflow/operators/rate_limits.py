@@ -67,6 +67,8 @@ class LimitState:
     window_s: float = 1.0
     """How long calls had been made when the last 429 came, a second at most."""
     strikes: int = 0
+    went_well: bool = False
+    """Whether a call has since the limits were last raised."""
     ended: list[list[float]] = field(default_factory=list[list[float]])
     """[second, calls that ended well in it] of the last minute."""
     members: dict[str, Member] = field(default_factory=dict[str, Member])
@@ -142,6 +144,7 @@ class LimitState:
         """Calls have ended well. Those that were begun before the last 429 show what was allowed then."""
         if count and epoch == self.epoch:
             self.strikes = 0
+            self.went_well = True
             if self.began_at is None:
                 self.began_at = now
             self._count(now, count)
@@ -162,6 +165,7 @@ class LimitState:
             return asked_s
         self.epoch += 1
         self.strikes += 1
+        self.went_well = False
         in_flight = sum(item.granted for item in self.members.values())
         before = min(in_flight, self.concurrency(limits) or in_flight)
         self.limit = max(1.0, before * DECREASE)
@@ -192,26 +196,25 @@ class LimitState:
             self._set_rate(min(0.95 * known, max(0.7 * known, MARGIN * learnt)))
 
     def recover(self, limits: ModelLimits, now: float) -> None:
-        """Raises what a 429 has lowered, step by step."""
-        if self.limit is not None:
-            steps = max(0, int((now - self.limit_raised_at) / RAISE_EVERY_S))
-            self.limit_raised_at += steps * RAISE_EVERY_S
-            for _ in range(min(steps, 1_000)):
+        """Raises what a 429 has lowered: one step for every while in which calls went well. Time alone proves nothing."""
+        if self.limit is not None and now >= self.limit_raised_at + RAISE_EVERY_S:
+            self.limit_raised_at = now
+            if self.went_well:
                 # Beyond where it was turned away, by a part of what it has become: never from little to everything.
-                self.limit += (
-                    self.limit_step if self.limit < self.limit_goal else self.limit * (SEARCH_STEP - 1)
-                )
+                known = self.limit < self.limit_goal
+                self.limit += self.limit_step if known else self.limit * (SEARCH_STEP - 1)
             if self.limit >= (limits.max_concurrent or _NO_LIMIT):
                 self.limit = None
-        if self.rate is not None:
-            every_s = SEARCH_EVERY_S if self.searching else RAISE_EVERY_S
-            steps = max(0, int((now - self.rate_raised_at) / every_s))
-            self.rate_raised_at += steps * every_s
-            if self.searching:
-                self._set_rate(self.rate * SEARCH_STEP ** min(steps, 100))
-            else:
-                self.rate += steps * self.rate_step
-                self.searching = self.rate >= self.rate_goal
+        every_s = SEARCH_EVERY_S if self.searching else RAISE_EVERY_S
+        if self.rate is not None and now >= self.rate_raised_at + every_s:
+            self.rate_raised_at = now
+            if self.went_well:
+                self.went_well = False
+                if self.searching:
+                    self._set_rate(self.rate * SEARCH_STEP)
+                else:
+                    self.rate += self.rate_step
+                    self.searching = self.rate >= self.rate_goal
             own = limits.requests_per_minute
             if self.rate >= (_NO_LIMIT if own is None else own / 60):
                 self.rate, self.searching = None, False

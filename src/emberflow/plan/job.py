@@ -68,6 +68,18 @@ class JobMetrics:
     duration_ms: int = 0
     restarts: int = 0
     batch_ms: list[int] = field(default_factory=list[int])
+    source_busy_ms: float = 0.0
+    """How long sources were reading and what they read was worked on; summed up over their tasks, as the next two are."""
+    source_back_pressured_ms: float = 0.0
+    """How long they had to wait because steps behind them, or calls in flight, were at their limits."""
+    source_idle_ms: float = 0.0
+    """How long there was nothing to read."""
+
+    @property
+    def back_pressured_ratio(self) -> float:
+        """The part of their time that sources spent waiting for what is behind them: 0 to 1."""
+        total = self.source_busy_ms + self.source_back_pressured_ms + self.source_idle_ms
+        return self.source_back_pressured_ms / total if total else 0.0
 
 
 class JobHandle(Protocol):

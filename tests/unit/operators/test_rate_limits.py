@@ -94,9 +94,18 @@ def test_a_429_pauses_lowers_and_is_forgotten_slowly() -> None:
     assert state.reserve(NONE, 101.0, [0]) == [104.0]
 
     state.recover(NONE, 104.0 + RAISE_EVERY_S)
+    assert state.concurrency(NONE) == 20, "nothing has been tried since"
+    after_calls(state, NONE, 110.0, 1)
     assert state.concurrency(NONE) == 22
-    state.recover(NONE, 104.0 + 200 * RAISE_EVERY_S)
+    after_calls(state, NONE, 120.0, 200)
     assert (state.concurrency(NONE), state.request_rate(NONE)) == (None, None)
+
+
+def after_calls(state: LimitState, limits: ModelLimits, now: float, times: int) -> None:
+    for _ in range(times):
+        now += RAISE_EVERY_S
+        state.succeeded(now, state.epoch, 1)
+        state.recover(limits, now)
 
 
 def test_calls_that_were_under_way_lower_the_limits_once() -> None:
@@ -143,7 +152,7 @@ def test_a_learnt_limit_never_exceeds_the_descriptors() -> None:
         state.succeeded(100.0 + second, 0, 1_000)
     state.throttle(limits, 200.0, 0, 1.0)
     assert (state.concurrency(limits), state.request_rate(limits)) == (2, 0.95)
-    state.recover(limits, 10_000.0)
+    after_calls(state, limits, 300.0, 20)
     assert (state.concurrency(limits), state.request_rate(limits)) == (4, 1.0)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from emberflow.connectors.source import Source, read_safely
@@ -56,8 +57,16 @@ class Task:
         for inbox in self.downstream:
             if inbox.full:
                 await inbox.room()
+                self.waited()
         if self.must_wait():
-            await self.calls.wait_while(self.must_wait)
+            await self.calls.wait_while(self._still_waits)
+
+    def _still_waits(self) -> bool:
+        self.waited()
+        return self.must_wait()
+
+    def waited(self) -> None:
+        """Some time has passed while what is behind this task was full."""
 
     def held(self) -> bool:
         """Whether this task or one behind it has as many calls in flight as it may."""
@@ -91,6 +100,14 @@ class SourceTask(Task):
         self._started_ms = self._last_ms - source.due_ms(channel, position)
         self.position: Any = position
         self.ended = ended
+        self._since_s = time.monotonic()
+
+    def waited(self) -> None:
+        self._metrics.source_back_pressured_ms += self._passed_ms()
+
+    def _passed_ms(self) -> float:
+        since_s, self._since_s = self._since_s, time.monotonic()
+        return (self._since_s - since_s) * 1000
 
     async def work(self) -> None:
         while not self.ended:
@@ -98,7 +115,9 @@ class SourceTask(Task):
             for item in self.exits:
                 item.release()
             if not moved and not self.ended:
+                self._metrics.source_busy_ms += self._passed_ms()
                 await asyncio.sleep(self._pause_s())
+                self._metrics.source_idle_ms += self._passed_ms()
 
     async def _read_round(self) -> bool:
         """Reads until the source has nothing more to give for now."""
@@ -124,6 +143,7 @@ class SourceTask(Task):
                 self.ended = True
                 self.stage.end_channel()
             self.busy = False
+            self._metrics.source_busy_ms += self._passed_ms()
             if chunk.end:
                 return True
             await self.room()

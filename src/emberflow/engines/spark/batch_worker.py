@@ -19,7 +19,6 @@ from emberflow.events.packets import decode_packet
 from emberflow.operators.scope import Scope
 
 _FLUSH_ROWS = 256
-_MAX_CALLS = 10_000
 
 
 def run_level(data: bytes, stage_ids: list[int], batches: Iterator[Any]) -> Iterator[Any]:
@@ -41,8 +40,8 @@ def run_level(data: bytes, stage_ids: list[int], batches: Iterator[Any]) -> Iter
         else:
             spec, stage = opened[dest]
             _run_group(spec, stage, dest, [row[4] for row in group])
-            if stage.task.calls_in_flight > _MAX_CALLS:
-                stage.wait_for_calls()
+            if stage.task.full:
+                stage.calls.wait_while(lambda task=stage.task: task.full)
             if stage.task.calls_in_flight == 0:
                 ready.extend(stage.exits.take_rows())
         if len(ready) >= _FLUSH_ROWS:

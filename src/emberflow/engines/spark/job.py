@@ -17,6 +17,7 @@ from emberflow.engines.restart import Restarts
 from emberflow.engines.savepoint_start import job_has_ended
 from emberflow.engines.spark.failures import is_worker_loss, translate_failure
 from emberflow.engines.spark.sink_writer import ClientFolder
+from emberflow.engines.spark.source_admission import held_back_ms
 from emberflow.engines.spark.stopping import HoldFile, StopRequest, finish
 from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
 from emberflow.errors import EmberflowError, NotSupported
@@ -55,6 +56,9 @@ class SparkJob(JobThread):
         super().__init__(name, job_id, config)
         self._sinks = sinks
         self._client = ClientFolder(client_dir)
+        self._client_dir = client_dir
+        self._began_s = time.monotonic()
+        self._worked_ms = 0.0
         self._start = start
         self._interrupt = interrupt
         self._bounded = bounded
@@ -239,6 +243,13 @@ class SparkJob(JobThread):
         self._history.add(_record(progress))
         metrics.batch_ms.append(int(_field(progress, "durationMs").get("triggerExecution", 0)))
         del metrics.batch_ms[:-10_000]
+        self._worked_ms += metrics.batch_ms[-1]
+        held_ms = held_back_ms(self._client_dir)
+        # A source that is held back is so while batches run, too.
+        metrics.source_busy_ms = max(0.0, self._worked_ms - held_ms)
+        metrics.source_back_pressured_ms = held_ms
+        passed_ms = (time.monotonic() - self._began_s) * 1000
+        metrics.source_idle_ms = max(0.0, passed_ms - max(self._worked_ms, held_ms))
         observed = _field(progress, "observedMetrics") or {}
         metrics.records_in += _observed(observed, OBSERVED_IN, 0)
         metrics.records_out += _observed(observed, OBSERVED_OUT, 0)

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from emberflow.connectors.source import Chunk, Source, read_safely
+from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.spark.job_spec import load_spec
+from emberflow.engines.spark.source_admission import PressureFile, SourceAdmission, limits_behind
 from emberflow.engines.spark.ticks import Ticks
 from emberflow.errors import SourceFailed
 from emberflow.plan.job_graph import source_of
@@ -48,8 +50,15 @@ class OffsetPlanner:
         self._first = True
         self._restored = self._spec.start_positions.get(stage_id)
         self._ticks: Ticks | None = None
-        if self._spec.ticking_stage == stage_id:
-            self._ticks = Ticks(job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id))
+        self._admission: SourceAdmission | None = None
+        self._held = False
+        """Whether the plan at hand has less than the source could give."""
+        self._pressure = PressureFile(self._spec.client_dir, stage_id)
+        limits = limits_behind(self._spec, stage_id)
+        if limits or self._spec.ticking_stage == stage_id:
+            log = StoredCallLog(job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id))
+            self._admission = SourceAdmission(limits, log) if limits else None
+            self._ticks = Ticks(log) if self._spec.ticking_stage == stage_id else None
 
     def initial(self) -> dict[str, Any]:
         return {"channels": [self._begin(channel) for channel in range(self._count)], "run": 0}
@@ -62,7 +71,7 @@ class OffsetPlanner:
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         if self._spec.hold_file and os.path.exists(self._spec.hold_file):
             return start
-        channels = [self._next(number, item) or item for number, item in enumerate(start["channels"])]
+        channels = self._plan(start["channels"])
         first, self._first = self._first, False
         again = first and all(ended for _, ended, _ in start["channels"])
         # State from a savepoint may have something to do before there is any input.
@@ -72,7 +81,18 @@ class OffsetPlanner:
             offset["tick"] = start.get("tick", 0) + 1
         return offset
 
-    def _next(self, channel: int, item: list[Any]) -> list[Any] | None:
+    def _plan(self, before: list[list[Any]]) -> list[list[Any]]:
+        """Where the channels' next records end, within what the agents behind the source can take."""
+        most = self._limit
+        if self._admission is not None and any(not ended for _, ended, _ in before):
+            most = min(most, -(-self._admission.room() // self._count))
+        self._held = False
+        after = [self._next(number, item, most) or item for number, item in enumerate(before)]
+        if self._admission is not None:
+            self._pressure.note(held=self._held)
+        return after
+
+    def _next(self, channel: int, item: list[Any], most: int) -> list[Any] | None:
         """Where the channel's next records end; None if there are none yet (an equal offset means: no batch)."""
         position, ended, _ = item
         if ended:
@@ -80,15 +100,19 @@ class OffsetPlanner:
         now_ms = time.monotonic() * 1000
         began = self._started_ms.setdefault(channel, now_ms - self._source.due_ms(channel, position))
         due = self._source.available(channel, position, int(now_ms - began))
-        limit = self._limit if due is None else min(due, self._limit)
+        wanted = self._limit if due is None else min(due, self._limit)
+        limit = min(wanted, most)
         if limit <= 0:
+            self._held = self._held or wanted > 0
             return None
         planned = self._source.plan(channel, position, limit)
         if planned is not None:
+            self._held = self._held or (limit < wanted and not planned[1] and planned[0] != position)
             return [*planned, limit]
         chunks = tuple(_read_about(self._source, channel, position, limit))
         if not chunks:
             return None
+        self._held = self._held or (limit < wanted and not chunks[-1].end)
         self._read = {key: value for key, value in self._read.items() if not key.startswith(f"{channel}:")}
         self._read[_range_key(channel, position, chunks[-1].position)] = chunks
         return [chunks[-1].position, chunks[-1].end, limit]

@@ -10,15 +10,14 @@ from __future__ import annotations
 import time
 
 from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.contract import CallStore
 
 _KEEP_ALIVE_S = 10.0
 _LONGEST_PAUSE_S = 10.0
 
 
 class Ticks:
-    def __init__(self, store: CallStore) -> None:
-        self._log = StoredCallLog(store)
+    def __init__(self, log: StoredCallLog) -> None:
+        self._log = log
         self._last_s = 0.0
         self._served: set[str] = set()
         self._pause_s = 0.0
