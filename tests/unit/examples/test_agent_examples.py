@@ -152,3 +152,29 @@ def test_chained_as_a_program() -> None:
         ["billing", "The invoice is still wrong.", "-> a person calls back"],
     ]
     assert sorted(line[0] for line in found if "a person" in line[-1]) == ["ann", "bob"]
+
+
+def test_flaky_as_a_program() -> None:
+    lines = run("flaky.py", "local")
+    # Keys do not wait for each other, so only the order of each is known.
+    assert [line for line in lines if "'bob'" in line] == [
+        "('bob', 'an answer about a question that needs two attempts (attempt 2)')",
+        "('bob', 'an answer about opening hours (attempt 1)')",
+        "('bob', 'sorry: the key has spent 120 tokens within 3,600,000 ms; its budget is 100')",
+    ]
+    assert sorted(line for line in lines if "'bob'" not in line) == [
+        """('ann', "dead letter: no idea about 'an odd question'")""",
+        "('ann', 'an answer about opening hours (attempt 1)')",
+        "('cem', 'are you still waiting?')",
+        "('cem', 'sorry: the service is away')",
+    ]
+
+
+def test_approvals_as_a_program() -> None:
+    assert sorted(run("approvals.py", "local")) == [
+        "ann: 12 € paid (small)",
+        "ann: 30 € paid (small)",
+        "bob: 480 € not paid (expired)",
+        "bob: 5 € paid (small)",
+        "cem: 950 € not paid (expired)",
+    ]
