@@ -90,9 +90,11 @@ def savepoint_of(folder: Path, words: list[str] = WORDS, host: Host = LOCAL) -> 
 @pytest.mark.parametrize("host", [LOCAL, LOCAL_2, LOCAL_SQLITE], ids=str)
 def test_a_job_goes_on_after_its_savepoint_was_taken(tmp_path: Path, host: Host) -> None:
     out: list[Any] = []
-    job = started(environment(host, tmp_path / "checkpoints"), [*WORDS, *WORDS], out, ends=True)
+    job = started(environment(host, tmp_path / "checkpoints"), [*WORDS, *WORDS], out, ends=False)
     path = job.savepoint(tmp_path / "savepoint")
-    job.get_job_execution_result()
+    until(lambda: len(out) == 2 * len(WORDS))
+    assert not job.get_job_status().is_final
+    job.cancel()
     assert out.count(("a", 6)) == 1
     assert path == str(tmp_path / "savepoint")
     Savepoint.read(path).check()
