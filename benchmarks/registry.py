@@ -47,6 +47,7 @@ BENCHMARKS = (
     Benchmark(name="agent_latency", what="input to output of the two-action agent at 500 inputs/s"),
     Benchmark(name="agent_waiting_cpu", what="CPU while 1,000 calls of agents wait"),
     Benchmark(name="agent_log_and_triggers", what="event log on and off; conditions against event types"),
+    Benchmark(name="durable_on_off", what="2,000 calls of 100 ms, recorded and not, local and Spark"),
     Benchmark(
         name="parking_spark",
         what="500 keys beside a 20 s call; 10,000 runs parked for 10 s, Spark streaming",
