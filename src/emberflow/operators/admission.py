@@ -89,6 +89,7 @@ class Gate:
         self._slots: int | None = None
         self._limit: int | None = None
         self._wanted = self._held = 0
+        self._rate: float | None = None
         self._rated = False
         self._epoch = 0
         self._paused_until = 0.0
@@ -102,8 +103,9 @@ class Gate:
         self.throttled_s = 0.0
 
     def publish(self, group: MetricGroup) -> None:
-        """From now on the group shows how many wait, are in flight, and what the limits are."""
-        names = ("waiting", "in_flight", "max_concurrent", "throttled", "throttled_seconds")
+        """From now on the group shows how many calls wait and are in flight, how many may be and how many may begin in a
+        second (None: any number), how often the service said "too many" and how long it made calls pause."""
+        names = ("waiting", "in_flight", "limit", "rate", "throttled", "throttled_seconds")
         self._gauges.append(tuple(group.get_gauge(name) for name in names))
         self._show()
 
@@ -286,8 +288,8 @@ class Gate:
             self._epoch = state.epoch
             self._slots = state.occupy(self.limits, self._owner, self.in_flight, waiting)
             self._limit = state.concurrency(self.limits)
-            rate = state.request_rate(self.limits)
-            self._rated = rate is not None or self.limits.tokens_per_minute is not None
+            self._rate = state.request_rate(self.limits)
+            self._rated = self._rate is not None or self.limits.tokens_per_minute is not None
             # During a pause nothing is reserved: afterwards the limits may be others.
             if self._rated and not self._starts and tokens and now >= state.paused_until:
                 self._starts.extend(state.reserve(self.limits, now, tokens))
@@ -330,9 +332,10 @@ class Gate:
     # metrics
 
     def _show(self) -> None:
-        for waiting, in_flight, limit, throttled, seconds in self._gauges:
+        for waiting, in_flight, limit, rate, throttled, seconds in self._gauges:
             waiting.update(self.waiting)
             in_flight.update(self.in_flight)
             limit.update(self._limit)
+            rate.update(self._rate)
             throttled.update(self.throttled)
             seconds.update(round(self.throttled_s, 3))

@@ -246,7 +246,8 @@ def test_what_a_group_shows() -> None:
     assert run(work()) == {
         "model.c.waiting": 4,
         "model.c.in_flight": 2,
-        "model.c.max_concurrent": 2,
+        "model.c.limit": 2,
+        "model.c.rate": None,
         "model.c.throttled": 0,
         "model.c.throttled_seconds": 0.0,
     }
