@@ -1,9 +1,8 @@
-"""The durable log of calls: what its records mean, and how long they are kept. Where they are kept is a store's business.
+"""The durable log of calls: writes what happens into a store, and knows what all processes of the job have written.
 
-An epoch is what is committed at once: a micro-batch, or the time between two local checkpoints. Once an epoch is
-committed, its records are not needed any more, but for those of *parked* actions: state holds their beginning, their
-calls go on meanwhile. A process *claims* an action while it runs it, so that nobody else does; the claim ends with the
-action, or with the process.
+What the records mean, and when they go, is in `call_index.py`; where they are kept is a store's business. An epoch is what
+is committed at once: a micro-batch, or the time between two local checkpoints. A process *claims* an action while it runs
+it, so that nobody else does; the claim ends with the action, or with the process.
 """
 
 from __future__ import annotations
@@ -13,9 +12,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import groupby
-from typing import Any
 
+from emberflow.engines.call_index import (
+    BEGAN,
+    CALL,
+    CLAIMED,
+    DONE,
+    DUE,
+    ENDED,
+    FORGOTTEN,
+    CallIndex,
+    Record,
+    parked_record,
+)
 from emberflow.engines.call_stores.contract import CallStore
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.codecs import decode, encode
@@ -24,18 +33,6 @@ from emberflow.operators.durable import CallRecord
 CALLS_FOLDER = "calls"
 _SMALLEST_PART = 1024 * 1024
 _ALIVE_S = 0.5
-_KEPT_EPOCHS = 20
-"""How long it stays known that an action was resumed, so that no process takes an older record for the newest."""
-
-# Kinds of records.
-_EPOCH = "epoch"
-_CALL = "call"
-_FORGOTTEN = "forgotten"
-_PARKED = "parked"
-_RESUMED = "resumed"
-_CLAIMED = "claimed"
-_ENDED = "ended"
-_DUE = "due"
 
 Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
@@ -49,22 +46,15 @@ class StoredCallLog:
     def __init__(self, store: CallStore, *, claims: bool = False) -> None:
         self._store = store
         self._claims_actions = claims
-        self._known: dict[str, tuple[int, CallRecord]] = {}
-        self._parked: dict[str, int] = {}
-        self._resumed: dict[str, int] = {}
-        """action -> epoch. Parts are read in any order, so the epochs decide which of the two came later."""
-        self._behind: dict[str, int] = {}
-        """parked action -> inputs of its key that wait behind it in state."""
-        self._claims: dict[str, str] = {}
-        self._due: dict[str, int | None] = {}
-        self._epochs: dict[str, int] = {}
+        self._index = CallIndex()
         self._alive: dict[str, tuple[bool, float]] = {}
         self._epoch = -1
-        self._marked_epoch = -1
+        self._place = ""
+        self._attempt = 0
         self._part_limit = _SMALLEST_PART
         # Whoever holds it may write, and finds what is stored and what is known in step.
         self._lock = threading.RLock()
-        self._pending: list[tuple[CallRecord | None, bytes, Waiter | None]] = []
+        self._pending: list[tuple[Record, bytes, Waiter | None]] = []
         self._wake = threading.Event()
         self._writer: threading.Thread | None = None
         self._closed = False
@@ -72,28 +62,28 @@ class StoredCallLog:
     # calls
 
     def find(self, call_id: str) -> CallRecord | None:
-        found = self._known.get(call_id)
-        return None if found is None else found[1]
+        return self._index.calls.get(call_id)
 
     async def write(self, record: CallRecord) -> None:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._enqueue(record, _encoded(record), (loop, future))
+        data = _encoded(record)
+        self._enqueue((CALL, record), data, (loop, future))
         await future
 
     def write_now(self, record: CallRecord) -> None:
         data = _encoded(record)
         with self._lock:
-            self._append([data], sync=True)
-            self._known[record.call_id] = self._epoch, record
+            self._store.append([data], sync=True)
+            self._index.apply(self._store.owner, (CALL, record))
 
     def forget(self, call_ids: Iterable[str]) -> None:
         with self._lock:
-            gone = [call_id for call_id in call_ids if call_id in self._known]
+            gone: list[Record] = [(FORGOTTEN, item) for item in call_ids if item in self._index.calls]
             if gone:
-                self._append([encode((_FORGOTTEN, call_id)) for call_id in gone], sync=True)
-                for call_id in gone:
-                    del self._known[call_id]
+                self._store.append([encode(record) for record in gone], sync=True)
+                for record in gone:
+                    self._index.apply(self._store.owner, record)
 
     # actions
 
@@ -103,19 +93,18 @@ class StoredCallLog:
             return True
         if self.running(action):
             return False
-        self._claims[action] = self._store.owner
-        self._enqueue(None, encode((_CLAIMED, action)), None)
+        self._note((CLAIMED, action))
         return True
 
     def ended(self, action: str) -> None:
         """The action that this process claimed has ended; what it leaves behind is in the log."""
         if self._claims_actions:
-            self._claims.pop(action, None)
-            self._enqueue(None, encode((_ENDED, action)), None)
+            self._note((ENDED, action))
 
     def running(self, action: str) -> bool:
         """Whether a process that is alive runs the action."""
-        owner = self._claims.get(action)
+        claims = self._index.claims
+        owner = claims.get(action)
         if owner is None:
             return False
         if owner == self._store.owner or self._is_alive(owner):
@@ -123,71 +112,50 @@ class StoredCallLog:
         # First judged lost, then looked at once more: it may have ended just before its process did.
         self.refresh()
         with self._lock:
-            if self._claims.get(action) == owner:
-                del self._claims[action]
+            if claims.get(action) == owner:
+                del claims[action]
         return False
 
     def park(self, actions: Mapping[str, int]) -> None:
         """State that is about to be committed holds the beginning of these actions, with so many inputs behind each.
-        Durable when it returns. Said again in every epoch that touches them: in a repeated batch, an attempt before may
-        have resumed them."""
-        with self._lock:
-            new = {item: count for item, count in actions.items() if self._parked.get(item) != self._epoch}
-            if new:
-                # Claims first: whoever sees that an action is parked must see that it runs.
-                self._write_pending()
-                self._append([encode((_PARKED, self._epoch, new))], sync=True)
-                self._note_parked(self._epoch, new)
+        Other processes can see it when it returns, and before it the claims of those that run."""
+        now = self._epoch, self._attempt
+        new = {item: count for item, count in actions.items() if self._index.parked_in(item) != now}
+        if new:
+            self._note(parked_record(*now, new))
+        self._write_pending()
 
-    def resumed(self, action: str) -> None:
-        """State no longer holds the action, once the epoch is committed."""
-        if action in self._parked:
-            self._resumed[action] = self._epoch
-            self._enqueue(None, encode((_RESUMED, self._epoch, action)), None)
+    def done(self, action: str) -> None:
+        """The action has ended for good, once the epoch is committed."""
+        if self._index.is_known(action):
+            self._note((DONE, self._epoch, self._place, self._attempt, action))
 
     # epochs
 
-    def begin(self, epoch: int) -> None:
-        """An epoch begins, perhaps once more. Earlier ones are committed: what only they needed goes."""
+    def begin(self, epoch: int, place: str = "", attempt: int = 0) -> None:
+        """An epoch begins, perhaps once more: earlier ones are committed. What is done from here on belongs to this
+        attempt at the epoch; where one place makes several attempts, the highest is the one that counts."""
         with self._lock:
             self.refresh()
-            if epoch == self._epoch:
+            self._place, self._attempt = place, attempt
+            before, self._epoch = self._epoch, epoch
+            self._note((BEGAN, epoch, place, attempt))
+            if epoch == before:
                 return
-            self._epoch = epoch
             dead = [owner for owner in self._store.owners() if not self._store.alive(owner)]
             if dead:
                 self.refresh()
-            for action, end in [*self._resumed.items()]:
-                if end < epoch and not self._is_parked(action):
-                    self._parked.pop(action, None)
-                    self._behind.pop(action, None)
-                    if end < epoch - _KEPT_EPOCHS:
-                        del self._resumed[action]
-            self._known = {
-                call_id: (written, record)
-                for call_id, (written, record) in self._known.items()
-                if written >= epoch or _action_of(call_id) in self._parked
-            }
+                self._index.take_over(dead, self._store.owner)
+            self._index.settle(epoch)
             if dead or self._store.size > self._part_limit:
                 self._rewrite()
             for owner in dead:
                 self._store.remove(owner)
-                self._epochs.pop(owner, None)
-                for action in [action for action, by in self._claims.items() if by == owner]:
-                    del self._claims[action]
 
     def _rewrite(self) -> None:
         """Only what is still needed stays in this process's part."""
-        kept: list[bytes] = [encode((_EPOCH, self._epoch))]
-        for action, at in self._parked.items():
-            kept.append(encode((_PARKED, at, {action: self._behind.get(action, 0)})))
-        kept.extend(encode((_RESUMED, end, action)) for action, end in self._resumed.items())
-        mine = self._store.owner
-        kept.extend(encode((_CLAIMED, action)) for action, owner in self._claims.items() if owner == mine)
-        kept.extend(encode((_DUE, name, at_ms)) for name, at_ms in self._due.items() if at_ms is not None)
-        kept.extend(encode((_CALL, record)) for _, record in self._known.values())
-        self._store.replace(kept if len(kept) > 1 else [])
-        self._marked_epoch = self._epoch if len(kept) > 1 else -1
+        self._write_pending()
+        self._store.replace([encode(record) for record in self._index.records(self._store.owner)])
         self._part_limit = max(_SMALLEST_PART, 2 * self._store.size)
 
     def refresh(self) -> None:
@@ -195,65 +163,25 @@ class StoredCallLog:
         with self._lock:
             for owner, records in self._store.read_new():
                 for data in records:
-                    self._apply(owner, decode(data))
-
-    def _apply(self, owner: str, record: tuple[Any, ...]) -> None:
-        kind = record[0]
-        if kind == _CALL:
-            call: CallRecord = record[1]
-            self._known[call.call_id] = self._epochs.get(owner, -1), call
-        elif kind == _CLAIMED:
-            self._claims[record[1]] = owner
-        elif kind == _ENDED:
-            if self._claims.get(record[1]) == owner:
-                del self._claims[record[1]]
-        elif kind == _EPOCH:
-            self._epochs[owner] = record[1]
-        elif kind == _FORGOTTEN:
-            self._known.pop(record[1], None)
-        elif kind == _PARKED:
-            # The first version had a list, without what waits behind.
-            given: Any = record[2]
-            self._note_parked(record[1], dict.fromkeys(given, 0) if isinstance(given, list) else given)  # pyright: ignore[reportUnknownArgumentType]
-        elif kind == _RESUMED:
-            self._resumed[record[2]] = max(record[1], self._resumed.get(record[2], -1))
-        elif kind == _DUE:
-            self._due[record[1]] = record[2]
-
-    def _note_parked(self, epoch: int, actions: Mapping[str, int]) -> None:
-        for action, behind in actions.items():
-            if epoch >= self._parked.get(action, -1):
-                self._parked[action] = epoch
-                self._behind[action] = behind
-
-    def _is_parked(self, action: str) -> bool:
-        """Of an action that was resumed and parked in one epoch, a repeated batch has parked it last."""
-        at = self._parked.get(action)
-        return at is not None and self._resumed.get(action, -1) <= at
+                    self._index.apply(owner, decode(data))
 
     # what there is to do, for whoever decides when the next batch runs
 
     def set_due(self, name: str, at_ms: int | None) -> None:
         """The earliest time at which something is to be done in a task's state, if any."""
-        if self._due.get(name) != at_ms:
-            self._due[name] = at_ms
-            self._enqueue(None, encode((_DUE, name, at_ms)), None)
+        if self._index.due.get(name) != at_ms:
+            self._note((DUE, name, at_ms))
 
     def next_due_ms(self) -> int | None:
-        return min((at_ms for at_ms in self._due.values() if at_ms is not None), default=None)
+        return min((at_ms for at_ms in self._index.due.values() if at_ms is not None), default=None)
 
     def parked(self) -> list[str]:
         """Actions whose beginning is in state."""
-        return [action for action in self._parked if self._is_parked(action)]
+        return self._index.parked()
 
     def held_inputs(self) -> Counter[str]:
         """step -> inputs that state holds unfinished, as far as other processes have said."""
-        return Counter(
-            {
-                step: sum(1 + self._behind.get(action, 0) for action in actions)
-                for step, actions in groupby(sorted(self.parked(), key=_step_of), key=_step_of)
-            }
-        )
+        return self._index.held_inputs()
 
     # writing
 
@@ -273,7 +201,14 @@ class StoredCallLog:
             self._alive[owner] = alive, now_s + _ALIVE_S
         return alive
 
-    def _enqueue(self, record: CallRecord | None, data: bytes, waiter: Waiter | None) -> None:
+    def _note(self, record: Record) -> None:
+        """Known here at once, and to others soon. A crash of the machine may lose it: a call may then be made twice, or a
+        record be kept for longer than needed, but nothing goes missing."""
+        with self._lock:
+            self._index.apply(self._store.owner, record)
+        self._enqueue(record, encode(record), None)
+
+    def _enqueue(self, record: Record, data: bytes, waiter: Waiter | None) -> None:
         self._pending.append((record, data, waiter))
         if self._writer is None:
             self._start_writer()
@@ -301,53 +236,24 @@ class StoredCallLog:
             waiters = [waiter for _, _, waiter in group if waiter is not None]
             error: Exception | None = None
             try:
-                self._append([data for _, data, _ in group], sync=bool(waiters))
-                for record, _, _ in group:
-                    if record is not None:
-                        self._known[record.call_id] = self._epoch, record
+                self._store.append([data for _, data, _ in group], sync=bool(waiters))
+                for record, _, waiter in group:
+                    if waiter is not None:
+                        self._index.apply(self._store.owner, record)
             except CallLogFailed as failure:
-                # Claims and the like may be lost: a call may then be made twice, but none goes missing.
                 error = failure
         _release(waiters, error)
-
-    def _append(self, records: list[bytes], *, sync: bool) -> None:
-        """The caller holds the lock."""
-        if self._marked_epoch != self._epoch:
-            records = [encode((_EPOCH, self._epoch)), *records]
-        self._store.append(records, sync=sync)
-        self._marked_epoch = self._epoch
-
-
-def carried_over(data: bytes) -> bytes | None:
-    """A record as another job takes it over, before its first epoch: what is parked stays so, with its calls; processes,
-    key groups and epochs of the job before mean nothing any more."""
-    kind, *rest = decode(data)
-    if kind == _EPOCH:
-        return encode((_EPOCH, -1))
-    if kind == _PARKED:
-        return encode((_PARKED, -1, rest[1]))
-    return data if kind in (_CALL, _FORGOTTEN) else None
 
 
 def _encoded(record: CallRecord) -> bytes:
     try:
-        return encode((_CALL, record))
+        return encode((CALL, record))
     except NotSerializable as error:
         raise NotSerializable(
             f"the answer of the durable call {record.shown} cannot be stored",
             cause=error.cause,
             way_out="return plain data from functions given to durable_execute",
         ) from error
-
-
-def _action_of(call_id: str) -> str:
-    """A call's id is that of its action and a number."""
-    return call_id[: call_id.rfind("/") + 1]
-
-
-def _step_of(action: str) -> str:
-    """An action's id begins with the uid of its step; run and number follow."""
-    return action.rsplit("/", 3)[0]
 
 
 def _release(waiters: list[Waiter], error: Exception | None) -> None:

@@ -13,6 +13,7 @@ from emberflow.plan.job_graph import JobGraph
 
 FORMAT_VERSION = 1
 NAME = "emberflow.json"
+STARTS = "starts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,22 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
         raise CorruptData(f"{path} is not a manifest of emberflow", cause=describe_cause(error)) from error
     _check(stored, fresh, directory)
     return stored
+
+
+def next_start(directory: Path) -> int:
+    """Counts how often the job in a directory was started: what an earlier start left half done is told by it."""
+    path = directory / STARTS
+    try:
+        number = int(path.read_text()) + 1 if path.exists() else 1
+        directory.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, str(number).encode())
+    except (OSError, ValueError) as error:
+        raise CheckpointUnusable(
+            f"{path} cannot be read or written",
+            cause=describe_cause(error),
+            way_out="the file holds one number, how often the job was started; mend it or the disk",
+        ) from error
+    return number
 
 
 def remembering_steps(graph: JobGraph) -> dict[str, str]:

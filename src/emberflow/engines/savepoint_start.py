@@ -6,11 +6,12 @@ import tempfile
 from pathlib import Path
 
 from emberflow.connectors.sink import sink_failed
-from emberflow.engines.call_log import carried_over
+from emberflow.engines.call_index import carried_over
 from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged
+from emberflow.events.codecs import decode
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
@@ -92,7 +93,7 @@ def place_calls(start: SavepointStart, address: str, directory: str, job_id: str
             (Path(temporary) / name).write_bytes(data)
         before = FileCallStore(Path(temporary))
         for _, records in before.read_new():
-            kept = [kept for record in records if (kept := carried_over(record)) is not None]
+            kept = [record for record in records if carried_over(decode(record), start.first_epoch)]
             if kept:
                 store = job_store(address, directory, job_id)
                 store.append(kept, sync=True)

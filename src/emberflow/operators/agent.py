@@ -336,7 +336,7 @@ class AgentOperator(KeyedOperator):
         run.tasks.extend(tasks)
         run.journal.clear()
         if self.log is not None:
-            self.log.resumed(context.call_prefix)
+            self.log.done(context.call_prefix)
 
     # failures
 
@@ -354,7 +354,7 @@ class AgentOperator(KeyedOperator):
         if context.beyond is not None:
             self._settle(run, context.beyond)
         if self.log is not None:
-            self.log.resumed(context.call_prefix)
+            self.log.done(context.call_prefix)
         error, attempts = unwrapped(error)
         if deals_with(self, run, action, event, error, attempts):
             self.metrics.get_counter("handled_failures").inc()

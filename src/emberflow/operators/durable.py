@@ -71,8 +71,8 @@ class CallLog(Recorded, Protocol):
         calls are kept on."""
         ...
 
-    def resumed(self, action: str) -> None:
-        """State no longer holds the action."""
+    def done(self, action: str) -> None:
+        """The action has ended for good, once what it did is committed: its calls are not needed any more."""
         ...
 
 

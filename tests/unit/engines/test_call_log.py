@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,10 @@ def log_in(folder: Path, *, claims: bool = True) -> StoredCallLog:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """Claims and the like are written in the background."""
-
-    async def wait() -> None:
-        while not condition():
-            await asyncio.sleep(0.001)
-
-    asyncio.run(asyncio.wait_for(wait(), 30))
+    deadline_s = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)
 
 
 def test_records_are_found_by_the_next_process(tmp_path: Path) -> None:
@@ -66,35 +65,70 @@ def test_many_calls_share_a_write(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_committed_goes_but_for_parked_actions(tmp_path: Path) -> None:
+def test_what_is_done_goes_when_it_is_committed(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.begin(0)
-    log.write_now(record("done/1"))
-    log.write_now(record("waits/1"))
-    log.park({"waits/": 0})
-    log.begin(1)
-    assert log.find("done/1") is None
-    assert log.find("waits/1") is not None
-    log.resumed("waits/")
-    log.begin(1)
-    assert log.find("waits/1") is not None, "the batch is repeated, so the action is in state once more"
-    log.begin(2)
-    assert log.find("waits/1") is None
-
-
-def test_an_action_that_is_parked_again_in_a_repeated_batch_stays(tmp_path: Path) -> None:
-    log, other = log_in(tmp_path), log_in(tmp_path)
+    log.write_now(record("s/k-1/1/1"))
+    log.write_now(record("s/l-1/1/1"))
+    log.done("s/k-1/1/")
     log.begin(0)
-    log.write_now(record("waits/1"))
-    log.park({"waits/": 0})
+    assert log.find("s/k-1/1/1") is not None, "the epoch is not committed yet"
     log.begin(1)
-    log.resumed("waits/")
-    other.begin(1)
-    other.park({"waits/": 0})
-    for each in (log, other):
-        each.begin(2)
-        each.begin(3)
-        assert each.find("waits/1") is not None
+    assert log.find("s/k-1/1/1") is None
+    assert log.find("s/l-1/1/1") is not None, "its action is not done"
+    log.done("s/l-1/1/")
+    log.begin(2)
+    assert log.find("s/l-1/1/1") is None
+
+
+def test_records_of_a_lost_attempt_stay_until_the_repeated_work_has_come_as_far(tmp_path: Path) -> None:
+    lost = log_in(tmp_path)
+    lost.begin(1, "1/0", 7)
+    for number in (1, 2):
+        lost.write_now(record(f"s/k-2/{number}/1"))
+        lost.done(f"s/k-2/{number}/")
+    lost.close()
+    log = log_in(tmp_path)
+    log.begin(1, "1/0", 8)
+    log.park({"s/k-2/1/": 0})
+    log.begin(2, "1/0", 9)
+    assert log.find("s/k-2/1/1") is not None
+    assert log.find("s/k-2/2/1") is not None
+    log.done("s/k-2/1/")
+    log.begin(3, "1/0", 10)
+    assert log.find("s/k-2/1/1") is None
+    assert log.find("s/k-2/2/1") is not None
+    log.done("s/k-2/2/")
+    log.begin(4, "1/0", 11)
+    assert log.find("s/k-2/2/1") is None
+
+
+def test_what_an_attempt_did_that_was_given_up_does_not_count(tmp_path: Path) -> None:
+    first, second = log_in(tmp_path), log_in(tmp_path)
+    first.begin(1, "1/0", 7)
+    first.write_now(record("s/k-1/1/1"))
+    first.done("s/k-1/1/")
+    second.begin(1, "1/0", 8)
+    second.park({"s/k-1/1/": 0})
+    for log in (first, second):
+        log.begin(2, "1/1", 9)
+        assert log.find("s/k-1/1/1") is not None
+        assert log.parked() == ["s/k-1/1/"]
+
+
+def test_an_action_that_is_done_takes_what_came_before_it_along(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.begin(0)
+    for place in ("s/k-1/1/1", "s/k-1/2/1", "s/k-2/1/1", "s/l-1/1/1", "t/k-1/1/1"):
+        log.write_now(record(place))
+    log.done("s/k-2/1/")
+    log.begin(1)
+    left = [
+        place
+        for place in ("s/k-1/1/1", "s/k-1/2/1", "s/k-2/1/1", "s/l-1/1/1", "t/k-1/1/1")
+        if log.find(place)
+    ]
+    assert left == ["s/l-1/1/1", "t/k-1/1/1"]
 
 
 def test_what_another_process_writes_in_the_same_epoch_is_found(tmp_path: Path) -> None:
@@ -139,38 +173,40 @@ def test_the_claims_of_a_process_end_with_it(tmp_path: Path) -> None:
 def test_what_a_dead_process_left_is_taken_over(tmp_path: Path) -> None:
     first = log_in(tmp_path)
     first.begin(4)
-    first.write_now(record("now/1"))
-    first.write_now(record("parked/1"))
-    first.park({"parked/": 0})
+    first.write_now(record("s/k-1/1/1"))
+    first.write_now(record("s/l-1/1/1"))
+    first.done("s/k-1/1/")
+    first.park({"s/l-1/1/": 0})
     first.close()
     second = log_in(tmp_path)
     second.begin(5)
-    assert [second.find("now/1") is None, second.find("parked/1") is None] == [True, False]
+    assert [second.find("s/k-1/1/1") is None, second.find("s/l-1/1/1") is None] == [True, False]
     assert len(list(tmp_path.glob("*.calls"))) == 1
     second.close()
     third = log_in(tmp_path)
     third.begin(5)
-    assert third.find("parked/1") is not None
-    third.resumed("parked/")
+    assert third.find("s/l-1/1/1") is not None
+    third.done("s/l-1/1/")
     third.begin(6)
-    third.begin(7)
-    assert third.find("parked/1") is None
+    assert third.find("s/l-1/1/1") is None
+    assert third.parked() == []
 
 
 def test_a_part_does_not_grow_beyond_what_is_in_flight(tmp_path: Path) -> None:
     log = log_in(tmp_path, claims=False)
     log.begin(0)
-    log.write_now(record("parked/1", "x" * 1000))
-    log.park({"parked/": 0})
+    log.write_now(record("s/parked-1/1/1", "x" * 1000))
+    log.park({"s/parked-1/1/": 0})
     for epoch in range(1, 200):
         log.begin(epoch)
-        log.write_now(record(f"done{epoch}/1", "x" * 50_000))
+        log.write_now(record(f"s/k{epoch}-1/1/1", "x" * 50_000))
+        log.done(f"s/k{epoch}-1/1/")
     assert sum(path.stat().st_size for path in tmp_path.glob("*.calls")) < 3 * 1024 * 1024
-    assert log.find("parked/1") is not None
+    assert log.find("s/parked-1/1/1") is not None
     log.close()
     again = log_in(tmp_path)
     again.begin(200)
-    assert again.find("parked/1") is not None
+    assert again.find("s/parked-1/1/1") is not None
 
 
 def test_due_times_are_known_to_others(tmp_path: Path) -> None:
@@ -200,7 +236,6 @@ def test_a_torn_tail_is_dropped(
 ) -> None:
     folder = tmp_path_factory.mktemp("calls")
     log = log_in(folder)
-    log.begin(0)
     ends = [0]
     for number, value in enumerate(values):
         log.write_now(record(f"a/{number}", value))
@@ -250,7 +285,7 @@ def test_inputs_that_state_holds_are_counted_by_step(tmp_path: Path) -> None:
     reader.refresh()
     assert reader.held_inputs() == {"agent": 6, "a/b": 2}
     log.begin(1)
-    log.resumed("agent/k1-1/1/")
+    log.done("agent/k1-1/1/")
     log.park({"agent/k2-1/1/": 2})
     log.begin(2)
     log.close()

@@ -43,5 +43,5 @@ class MemoryLog:
     def park(self, actions: Iterable[str]) -> None:
         self.parked.update(actions)
 
-    def resumed(self, action: str) -> None:
+    def done(self, action: str) -> None:
         self.parked.discard(action)

@@ -227,9 +227,7 @@ class TaskBuilder:
             return SinkExit(node, number, self._job_id, self._metrics, immediate=self._immediate)
 
         exits = _Exits(subtask, make_exchange, make_sink)
-        made = StageTask(
-            self._graph, stage.id, exits, self._clock, self._calls, self._log, self._approvals
-        )
+        made = StageTask(self._graph, stage.id, exits, self._clock, self._calls, self._log, self._approvals)
         made.open(subtask, count, self._config.parameters, self._ledgers)
         return made, exits
 

@@ -29,7 +29,7 @@ from emberflow.engines.local.savepoints import (
     live_entries,
     write_savepoint,
 )
-from emberflow.engines.manifest import Manifest
+from emberflow.engines.manifest import Manifest, next_start
 from emberflow.engines.restart import Restarts
 from emberflow.engines.savepoint_start import commit_prepared, place_calls
 from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
@@ -57,6 +57,7 @@ class LocalJob(JobThread):
         self._store = store
         self._wiring = wiring
         self._start = start
+        self._start_number = 0
         self._own_directory = own_directory
         self._requests = SavepointRequests()
         self._history = CheckpointHistory(config.checkpoint_dir)
@@ -136,7 +137,8 @@ class LocalJob(JobThread):
         self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
             self._log = StoredCallLog(job_store(*self._calls_place))
-            self._log.begin(self._epoch)
+            self._start_number = next_start(Path(self.config.checkpoint_dir))
+            self._log.begin(self._epoch, attempt=self._start_number)
         tasks = TaskBuilder(
             self._graph,
             self.config,
@@ -275,7 +277,7 @@ class LocalJob(JobThread):
         self._epoch += 1
         tasks.set_epoch(self._epoch)
         if self._log is not None:
-            self._log.begin(self._epoch)
+            self._log.begin(self._epoch, attempt=self._start_number)
         return stops
 
     def _savepoint(self, request: SavepointRequest, checkpoint: Checkpoint, tasks: JobTasks) -> bool:

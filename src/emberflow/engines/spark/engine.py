@@ -15,7 +15,7 @@ from emberflow.connectors.sink import Sink
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.call_stores.addresses import call_store_option
 from emberflow.engines.limit_ledger import LIMITS_FOLDER
-from emberflow.engines.manifest import open_directory, write_atomically
+from emberflow.engines.manifest import next_start, open_directory, write_atomically
 from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, place_calls, start_of
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
@@ -87,7 +87,13 @@ class SparkEngine:
             keep_channels(home, start)
             place_calls(start, call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id)
         spec = self._spec(graph, config, manifest.job_id, home)
-        spec = begun_from(start, replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold")))
+        spec = replace(
+            spec,
+            first_epoch=wiring.first_epoch,
+            hold_file=str(home / "hold"),
+            start_number=next_start(home) if config.checkpoint_dir else 0,
+        )
+        spec = begun_from(start, spec)
         translation = self._translation(spec, start)
         sinks = sinks_of(graph)
         batch = spec.batch

@@ -41,6 +41,8 @@ class JobSpec:
     limits_dir: str = ""
     """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
     part of every limit."""
+    start_number: int = 0
+    """How often the job was started."""
     ticking_stage: int | None = None
     """The source stage that asks for batches without input while runs are parked."""
     first_epoch: int = 0

@@ -112,10 +112,11 @@ class KeyedLevel:
         self._numbers = {
             number: group for group, number in enumerate(group_ids(spec.max_parallelism, spec.parallelism))
         }
+        batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         for number, (hot, cold) in variables.items():
             _, stage = open_stage(self._data, number, partition)
             stage.exits.new_batch(partition << 32, 0)
-            stage.begin_batch(int(context.getLocalProperty("streaming.sql.batchId") or 0))
+            stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
             self._stages[number] = _StageState(
                 number, stage, hot, cold, spec.input_channels(number), spec.idle_of(number)
             )

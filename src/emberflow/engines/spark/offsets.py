@@ -77,7 +77,9 @@ class OffsetPlanner:
         # State from a savepoint may have something to do before there is any input.
         again = again or (first and self._restored is not None and start["run"] == 0)
         offset = {**start, "channels": channels, "run": start["run"] + 1 if again else start["run"]}
-        if self._ticks is not None and offset == start and self._ticks.due():
+        # After a restart, groups with parked runs are looked at once, whatever the log says of them.
+        looks = first and json.dumps(start) != json.dumps(self.initial())
+        if self._ticks is not None and offset == start and (self._ticks.due() or looks):
             offset["tick"] = start.get("tick", 0) + 1
         return offset
 

@@ -39,7 +39,9 @@ class WorkerStage:
     def __init__(self, spec: JobSpec, stage_id: int, calls: ThreadCalls, subtask: int) -> None:
         self.clock = BatchClock()
         self.exits = SparkExits(spec)
+        self.job_id = spec.job_id
         self._first_epoch = spec.first_epoch
+        self._start_number = spec.start_number
         self.calls = calls
         self.log = call_log(spec) if spec.calls_dir else None
         approvals = approvals_in(str(Path(spec.calls_dir).parent)) if spec.calls_dir else None
@@ -49,14 +51,20 @@ class WorkerStage:
         self._told: set[int] = set()
         self.task.open(subtask, spec.parallelism, spec.parameters, _ledgers(spec))
 
-    def begin_batch(self, batch_id: int) -> None:
-        """A micro-batch begins, perhaps once more: what its calls answered before is known. Earlier ones are committed."""
+    def abandon(self) -> None:
+        """Nobody waits any more for what an attempt that Spark gave up has begun."""
         if self.task.head is not None:
-            # Of an attempt that Spark gave up while it waited.
             self.task.head.abandon()
+
+    def begin_batch(self, batch_id: int, place: str = "", task_attempt: int = 0) -> None:
+        """A micro-batch begins at one place, perhaps once more: what its calls answered before is known. Earlier ones are
+        committed. Of several attempts, Spark counts the one that began last."""
+        self.abandon()
         self.calls.hand_over()
         if self.log is not None:
-            self.log.begin(self._first_epoch + batch_id)
+            self.log.begin(
+                self._first_epoch + batch_id, place, self._start_number * _TASKS_PER_START + task_attempt
+            )
 
     def hold(self, group: int, before: int | None, now: int | None) -> None:
         """Stages behind this one learn at which watermark a group stays behind the others, if it does so. A group that is
@@ -83,6 +91,8 @@ _calls: ThreadCalls | None = None
 _logs: dict[tuple[str, str, str], StoredCallLog] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
+_TASKS_PER_START = 10**12
+"""More than Spark will ever count: the start of a job comes before the task when attempts are put in order."""
 
 
 def call_log(spec: JobSpec) -> StoredCallLog:
@@ -121,5 +131,9 @@ def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, Worke
         while len(_stages) >= _KEPT:
             # The stages of jobs that have ended long ago; jobs of one session share the worker.
             _stages.pop(next(iter(_stages))).task.close()
+        for other in _stages.values():
+            if other.job_id == spec.job_id:
+                # Of an earlier start of the job in the same session.
+                other.abandon()
         stage = _stages[key] = WorkerStage(spec, stage_id, _calls, subtask)
     return spec, stage

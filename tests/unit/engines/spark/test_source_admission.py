@@ -94,7 +94,7 @@ def test_what_agents_have_unfinished_stays_out_of_the_next_batch(tmp_path: Path)
     assert position(third) == 12, "nothing is read"
 
     for run in "abc":
-        workers.resumed(f"{uid}/{run}-1/1/")
+        workers.done(f"{uid}/{run}-1/1/")
     workers.begin(3)
     workers.close()
     assert position(planner.latest(third)) == 22
