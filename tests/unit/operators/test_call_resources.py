@@ -14,6 +14,7 @@ from emberflow.agents import (
     AgentExecutionOptions,
     AgentsExecutionEnvironment,
     BaseChatModelSetup,
+    Budget,
     ChatMessage,
     FunctionTool,
     InputEvent,
@@ -26,7 +27,7 @@ from emberflow.agents import (
     Tool,
 )
 from emberflow.agents.chat_model import BaseChatModelConnection
-from emberflow.errors import ActionFailed, ReplayMismatch
+from emberflow.errors import ActionFailed, BudgetExceeded, ReplayMismatch
 from emberflow.plan.agent_options import ReplayMismatchHandling
 from emberflow.testing import run_agent
 
@@ -255,6 +256,34 @@ def test_a_model_without_coroutines_is_durable_too(tmp_path: Path) -> None:
         again()
     assert again() == [{"k": "X"}]
     assert asked == ["x"]
+
+
+async def asks_twice(event: InputEvent, ctx: RunnerContext) -> None:
+    await ctx.chat("gpt", "one")
+    await ctx.chat("gpt", "two")
+    crash_once("after both")
+    ctx.send_event(OutputEvent(ctx.budget_left("tokens")))
+
+
+def test_tokens_of_answers_count_against_budgets() -> None:
+    crashes.append("after both")
+    with pytest.raises(BudgetExceeded, match="14 tokens"):
+        run_agent(agent(asks_twice).add_budget(Budget(tokens=13)), [0])
+    assert run_agent(agent(asks_twice).add_budget(Budget(tokens=15)), [0]).outputs == [1]
+
+
+def test_an_answer_from_the_log_is_spent_once(tmp_path: Path) -> None:
+    def again() -> list[Any]:
+        env = AgentsExecutionEnvironment.get_execution_environment(engine="local", checkpoint_dir=tmp_path)
+        limited = agent(asks_twice).add_budget(Budget(tokens=15, per="key"))
+        found = env.from_list([{"key": "k", "value": 0}]).apply(limited).to_list()
+        env.execute()
+        return found
+
+    with pytest.raises(ActionFailed, match="a crash after both"):
+        again()
+    assert again() == [{"k": 1}]
+    assert len(asked) == 2
 
 
 def test_an_unknown_model_is_named() -> None:
