@@ -128,9 +128,6 @@ def bill(folder: Path, checkpoint_ms: int) -> None:
     env.execute("billing")
 
 
-@pytest.mark.xfail(
-    reason="records of a lost attempt go with the next checkpoint, before the input has come again"
-)
 def test_calls_stay_recorded_until_their_input_has_come_again(tmp_path: Path) -> None:
     """The second start commits more often than the first: its first checkpoint covers less than what was done before."""
     with pytest.raises(ActionFailed, match="a crash between two calls"):
