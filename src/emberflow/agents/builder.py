@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import uuid
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +17,7 @@ from emberflow.plan.agent_guards import DEAD_LETTERS
 from emberflow.plan.agent_options import AgentConfigOptions, AgentExecutionOptions, ErrorHandling
 from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.specs import AgentSpec
+from emberflow.plan.stream_graph import ASIDE
 from emberflow.streams import WatermarkStrategy
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.keyed_stream import KeyedStream
@@ -127,10 +129,11 @@ class AgentBuilder:
 def with_redriven(stream: KeyedStream, folder: str) -> KeyedStream:
     """The stream together with the dead letters that are to be tried again."""
     bounded = stream.env.program.freeze("input", {node for node, _ in stream.outlets}).bounded
-    redriven = stream.env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters")
+    name = f"{ASIDE}redriven-{os.path.basename(folder)}"
+    source = stream.env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters").uid(name)
     # It is silent most of the time, and must not hold back event time.
     strategy = WatermarkStrategy.no_watermarks().with_idleness(_IDLE_MS).with_timestamp_assigner(_its_own)
-    return stream.together_with(redriven.assign_timestamps_and_watermarks(strategy))
+    return stream.together_with(source.assign_timestamps_and_watermarks(strategy).uid(f"{name}-timestamps"))
 
 
 def _its_own(value: Any, timestamp: int) -> int:

@@ -130,6 +130,15 @@ def _node(item: dict[str, Any]) -> StreamNode:
     )
 
 
+ASIDE = "aside:"
+"""A uid that begins so belongs to a step that the engine's own needs added: it does not change who its neighbours are."""
+
+
+def counting(inputs: tuple[StreamEdge, ...], uids: list[str]) -> tuple[StreamEdge, ...]:
+    """The inputs that a step's identity depends on."""
+    return tuple(edge for edge in inputs if not uids[edge.source].startswith(ASIDE))
+
+
 def derive_uid(spec: Spec, inputs: tuple[StreamEdge, ...], uids: list[str], ordinal: int) -> str:
     """A uid that stays the same as long as the program around the step does."""
     described = [(uids[edge.source], edge.side_tag, edge.input_index) for edge in inputs]

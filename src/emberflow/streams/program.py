@@ -9,7 +9,7 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument
 from emberflow.plan.specs import SinkSpec, Spec
-from emberflow.plan.stream_graph import StreamEdge, StreamGraph, StreamNode, check_uids, derive_uid
+from emberflow.plan.stream_graph import StreamEdge, StreamGraph, StreamNode, check_uids, counting, derive_uid
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -72,10 +72,11 @@ class Program:
         for old in sorted(kept):
             node = self._nodes[old]
             inputs = tuple(replace(edge, source=renumbered[edge.source]) for edge in node.inputs)
-            signature = (node.spec.kind, *(uids[edge.source] for edge in inputs))
+            identity = counting(inputs, uids)
+            signature = (node.spec.kind, *(uids[edge.source] for edge in identity))
             ordinal = ordinals.get(signature, 0)
             ordinals[signature] = ordinal + 1
-            uid = self._explicit.get(old) or derive_uid(node.spec, inputs, uids, ordinal)
+            uid = self._explicit.get(old) or derive_uid(node.spec, identity, uids, ordinal)
             uids.append(uid)
             nodes.append(replace(node, id=renumbered[old], uid=uid, inputs=inputs))
         check_uids(tuple(nodes))

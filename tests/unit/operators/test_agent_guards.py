@@ -716,3 +716,37 @@ def test_dead_letters_without_the_option() -> None:
     built = env.from_list([]).apply(single(lambda event, ctx: None))
     with pytest.raises(InvalidArgument, match="its option 'on-error' is not 'dead-letter'"):
         built.dead_letters()
+
+
+def test_dead_letters_do_not_change_who_the_agent_is(tmp_path: Path) -> None:
+    """State of a job without them fits a job with them."""
+
+    def uids(on_error: str, *, taken: bool = False) -> set[str]:
+        env = AgentsExecutionEnvironment.get_execution_environment(engine="local", checkpoint_dir=tmp_path)
+        env.get_config().set(AgentExecutionOptions.ON_ERROR, on_error)
+        built = env.from_list([]).apply(single(lambda event, ctx: None))
+        built.to_datastream().print()
+        if taken:
+            built.dead_letters().print()
+        return {node.uid for node in env.env.job_graph().stream_graph.nodes}
+
+    plain, with_letters = uids("skip"), uids("dead-letter")
+    assert plain < with_letters
+    assert with_letters < uids("dead-letter", taken=True)
+
+
+def test_two_agents_of_one_name_have_letters_of_their_own(tmp_path: Path) -> None:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        raise ValueError(str(event.input))
+
+    env = AgentsExecutionEnvironment.get_execution_environment(
+        engine="local", parallelism=1, checkpoint_dir=tmp_path
+    )
+    env.get_config().set(AgentExecutionOptions.ON_ERROR, "dead-letter")
+    for value in (1, 2):
+        env.from_list([{"key": "k", "value": value}]).apply(single(act)).to_list()
+    env.execute()
+    assert {letter.folder.name: letter.body["input"] for letter in letters(tmp_path)} == {
+        "single": 1,
+        "single-2": 2,
+    }
