@@ -21,7 +21,7 @@ KEPT = 100
 class CheckpointRecord:
     id: int
     kind: str
-    """`checkpoint`, `savepoint`, `batch` (Spark), or `restore`."""
+    """`checkpoint`, `savepoint`, or `batch` (Spark)."""
     started_ms: int
     duration_ms: int
     bytes: int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 from emberflow.engines.manifest import NAME, Manifest
-from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.errors import CheckpointUnusable, CorruptData, PackageMissing, describe_cause
 from emberflow.savepoints.wiring import read_wiring
 
 
@@ -26,5 +27,10 @@ def create_savepoint(directory: str, target: str, *, master: str | None = None) 
         ) from error
     except (ValueError, TypeError) as error:
         raise CorruptData(f"{path} is not a manifest of emberflow", cause=describe_cause(error)) from error
+    if manifest.engine == "spark" and importlib.util.find_spec("pyspark") is None:
+        raise PackageMissing(
+            f"{directory} was written by the engine 'spark', whose state only pyspark can read",
+            way_out='pip install "emberflow[spark]"',
+        )
     engine: Any = importlib.import_module(f"emberflow.engines.{manifest.engine}.offline")
     return engine.create(home, manifest, read_wiring(home), target, master)

@@ -1,0 +1,65 @@
+"""Where sources of a Spark job begin that starts from a savepoint, and that they stop when the job is to be stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.spark.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.offsets import OffsetPlanner
+from emberflow.streams import StreamExecutionEnvironment
+from emberflow.testing import TestSource
+
+
+def planner(folder: Path, positions: dict[int, list[list[Any]]], *, bounded: bool = False) -> OffsetPlanner:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    env.from_source(TestSource(list("abcdef"), bounded=bounded)).print()
+    spec = JobSpec(
+        graph=env.job_graph(),
+        job_id="job",
+        parallelism=1,
+        max_parallelism=64,
+        batch=False,
+        channels={0: 1},
+        at_end={0: False},
+        max_records=100,
+        client_dir="",
+        start_positions=positions,
+        hold_file=str(folder / "hold"),
+    )
+    return OffsetPlanner(dump_spec(spec), 0)
+
+
+def test_it_begins_at_the_stored_position(tmp_path: Path) -> None:
+    begins = planner(tmp_path, {0: [[4, False]]})
+    first = begins.initial()
+    assert first["channels"] == [[4, False, 0]]
+    latest = begins.latest(first)
+    assert [item[:2] for item in latest["channels"]] == [[6, False]]
+    assert planner(tmp_path, {}).initial()["channels"] == [[0, False, 0]]
+
+
+def test_the_first_batch_runs_without_input(tmp_path: Path) -> None:
+    """State may have something to do: a run that waits, a timer."""
+    begins = planner(tmp_path, {0: [[6, False]]})
+    first = begins.initial()
+    latest = begins.latest(first)
+    assert latest != first
+    assert begins.latest(latest) == latest, "once"
+    again = planner(tmp_path, {0: [[6, False]]})
+    assert again.latest(latest) == latest, "and not when the query is started again"
+
+
+def test_what_had_ended_stays_so(tmp_path: Path) -> None:
+    begins = planner(tmp_path, {0: [[6, True]]}, bounded=True)
+    latest = begins.latest(begins.initial())
+    assert [item[:2] for item in latest["channels"]] == [[6, True]]
+
+
+def test_nothing_is_given_while_the_job_is_held(tmp_path: Path) -> None:
+    held = planner(tmp_path, {})
+    first = held.initial()
+    (tmp_path / "hold").touch()
+    assert held.latest(first) == first
+    (tmp_path / "hold").unlink()
+    assert [item[:2] for item in held.latest(first)["channels"]] == [[6, False]]
