@@ -35,6 +35,10 @@ class Ledger(Protocol):
         """Runs the step on the state, alone."""
         ...
 
+    def close(self) -> None:
+        """This process has no more to ask."""
+        ...
+
 
 class MemoryLedger:
     """For one process, and for one of several that cannot reach each other."""
@@ -44,6 +48,9 @@ class MemoryLedger:
 
     def change(self, step: Callable[[LimitState], T]) -> T:
         return step(self.state)
+
+    def close(self) -> None:
+        """Others may still use it."""
 
 
 class Ledgers(Protocol):
@@ -327,7 +334,9 @@ class Gate:
         """What this process held goes back."""
         if self._timer is not None:
             self._timer.cancel()
-        self._ledger.change(lambda state: state.leave(self._owner))
+        if self._member:
+            self._ledger.change(lambda state: state.leave(self._owner))
+        self._ledger.close()
 
     # metrics
 
