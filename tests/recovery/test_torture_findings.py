@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from emberflow.agents import AgentsExecutionEnvironment
+from emberflow.engines.call_log import StoredCallLog
+from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.calls import ThreadCalls
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.offsets import OffsetPlanner
 from emberflow.errors import ActionFailed
 from emberflow.event_time.clock import SystemClock
+from emberflow.operators.durable import RETURNED, CallRecord
 from emberflow.streams import DataGeneratorSource, DiscardingSink, RateLimiterStrategy
 from emberflow.testing import LOCAL, literal_files, read_committed
 from tests.recovery.billing import Billing, billed
@@ -135,3 +138,18 @@ def test_calls_stay_recorded_until_their_input_has_come_again(tmp_path: Path) ->
     bill(tmp_path, checkpoint_ms=20)
     assert read_committed(tmp_path / "output") == [("a", n * 10, (n + 1_000) * 10) for n in range(1, 9)]
     assert sorted(item for item, _ in billed(tmp_path)) == sorted([*range(1, 9), *range(1_001, 1_009)])
+
+
+def test_calls_behind_a_parked_action_stay_recorded(tmp_path: Path) -> None:
+    """The first attempt of a batch got further than the second, which its deadline stopped at an earlier action."""
+    call = CallRecord("step/key-2/2/1", "module.function", "digest", "function()", RETURNED, 7)
+    first = StoredCallLog(FileCallStore(tmp_path), claims=True)
+    first.begin(1)
+    first.write_now(call)
+    first.close()
+    second = StoredCallLog(FileCallStore(tmp_path), claims=True)
+    second.begin(1)
+    second.park({"step/key-2/1/": 0})
+    for epoch in range(2, 5):
+        second.begin(epoch)
+        assert second.find(call.call_id) == call

@@ -118,7 +118,7 @@ def draw(seed: int, *, short: bool = False, engine: str | None = None) -> Plan:
         short=short,
         engine=engine,
         backend="sqlite" if not on_spark and chance.random() < 0.4 else "file",
-        checkpoint_ms=tuple(chance.choices([20, 60, 200, 1_000], k=1 if short else 3)),
+        checkpoint_ms=tuple(chance.choices([20, 60, 200, 1_000], k=3)),
         inputs=chance.randint(10, 16) if short or on_spark else chance.randint(16, 30),
         keys=chance.randint(3, 6),
         rate=chance.choice([10, 20, 40]),
