@@ -97,6 +97,10 @@ class CallIndex:
 
     # what goes, and what stays
 
+    def latest_epoch(self) -> int:
+        """The last one that a process has begun: those before it are committed."""
+        return max((epoch for epoch, _ in self._attempts), default=-1)
+
     def settle(self, epoch: int) -> None:
         """Epochs before this one are committed: what was done in them goes."""
         for action, mark in [*self._done.items()]:

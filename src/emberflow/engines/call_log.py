@@ -165,6 +165,12 @@ class StoredCallLog:
                 for data in records:
                     self._index.apply(owner, decode(data))
 
+    def follow(self) -> None:
+        """The same for a process that only reads: what is done goes, as far as the workers' epochs tell."""
+        with self._lock:
+            self.refresh()
+            self._index.settle(self._index.latest_epoch())
+
     # what there is to do, for whoever decides when the next batch runs
 
     def set_due(self, name: str, at_ms: int | None) -> None:

@@ -29,7 +29,7 @@ class SourceAdmission:
 
     def room(self) -> int:
         """Records that may be read now."""
-        self._log.refresh()
+        self._log.follow()
         held = self._log.held_inputs()
         return max(0, min(limit - held[uid] for uid, limit in self._limits.items()))
 

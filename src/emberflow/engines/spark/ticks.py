@@ -25,7 +25,7 @@ class Ticks:
     def due(self) -> bool:
         """Whether a batch should run now."""
         log = self._log
-        log.refresh()
+        log.follow()
         now_s = time.monotonic()
         parked = log.parked()
         ended = {action for action in parked if not log.running(action)}

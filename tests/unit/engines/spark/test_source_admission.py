@@ -19,6 +19,7 @@ from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.offsets import OffsetPlanner
 from emberflow.engines.spark.source_admission import held_back_ms, limits_behind
+from emberflow.operators.durable import RETURNED, CallRecord
 from emberflow.plan.job_graph import JobGraph
 from emberflow.streams import StreamExecutionEnvironment
 
@@ -98,6 +99,21 @@ def test_what_agents_have_unfinished_stays_out_of_the_next_batch(tmp_path: Path)
     workers.begin(3)
     workers.close()
     assert position(planner.latest(third)) == 22
+
+
+def test_a_planner_forgets_what_is_done(tmp_path: Path) -> None:
+    """It reads along for as long as the job runs."""
+    workers = StoredCallLog(FileCallStore(tmp_path / "calls"))
+    reader = StoredCallLog(FileCallStore(tmp_path / "calls"))
+    for epoch in range(50):
+        workers.begin(epoch)
+        action = f"agent/key{epoch}-1/1/"
+        workers.write_now(CallRecord(f"{action}1", "f", "", "f()", RETURNED, "x" * 100))
+        workers.done(action)
+    workers.begin(50)
+    workers.close()
+    reader.follow()
+    assert [reader.find(f"agent/key{epoch}-1/1/1") for epoch in range(50)] == [None] * 50
 
 
 def test_an_input_that_all_agents_can_take_is_read_at_once(tmp_path: Path) -> None:
