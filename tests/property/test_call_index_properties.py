@@ -41,7 +41,7 @@ def history(data: st.DataObject) -> tuple[dict[str, list[Record]], list[str], li
                     action = f"step/{key}-{reached[key]}/1/"
                     if action not in recorded:
                         recorded.add(action)
-                        part.append((CALL, call(action)))
+                        part.append((CALL, call(action), f"m{len(part)}"))
                     part.append((DONE, epoch, "1/0", attempt, action))
                     waits.pop(key, None)
                 if data.draw(st.booleans()):
@@ -49,7 +49,7 @@ def history(data: st.DataObject) -> tuple[dict[str, list[Record]], list[str], li
                     part.append(parked_record(epoch, attempt, {action: 0}))
                     if data.draw(st.booleans()) and action not in recorded:
                         recorded.add(action)
-                        part.append((CALL, call(action)))
+                        part.append((CALL, call(action), f"m{len(part)}"))
         committed, parked = reached, waits
     needed = [action for action in recorded if int(action.split("-")[1].split("/")[0]) > committed[action[5]]]
     ahead = [f"step/{key}-{number}/1/" for key in KEYS for number in range(committed[key] + 1, 40)]

@@ -17,8 +17,8 @@ from typing import Any
 from emberflow.operators.durable import CallRecord
 
 # Kinds of records, and what follows the kind.
-CALL = "call"  # the call
-FORGOTTEN = "forgotten"  # id of a call that is to be made again
+CALL = "call"  # the call, the mark of this record
+FORGOTTEN = "forgotten"  # action, mark of the record of a call that is to be made again
 CLAIMED = "claimed"  # action
 ENDED = "ended"  # action
 PARKED = "parked"  # epoch, attempt, {action: inputs behind it}
@@ -39,6 +39,9 @@ class CallIndex:
         """action -> the process that runs it"""
         self.due: dict[str, int | None] = {}
         self._writer_of: dict[str, str] = {}
+        self._mark_of: dict[str, str] = {}
+        self._forgotten: dict[str, set[str]] = {}
+        """action -> marks of records that do not count any more, whenever they are read"""
         self._calls_of: dict[str, list[str]] = {}
         self._actions_of: dict[str, set[str]] = {}
         self._parked: dict[str, tuple[int, int]] = {}
@@ -50,7 +53,7 @@ class CallIndex:
     def apply(self, owner: str, record: Record) -> None:
         kind = record[0]
         if kind == CALL:
-            self._add_call(owner, record[1])
+            self._add_call(owner, record[1], record[2])
         elif kind == CLAIMED:
             self.claims[record[1]] = owner
         elif kind == ENDED:
@@ -70,13 +73,20 @@ class CallIndex:
                     self._parked[action] = epoch, attempt
                     self._behind[action] = behind
         elif kind == FORGOTTEN:
-            self._remove_call(record[1])
+            _, action, mark = record
+            self._forgotten.setdefault(action, set()).add(mark)
+            for call_id in [*self._calls_of.get(action, ())]:
+                if self._mark_of[call_id] == mark:
+                    self._remove_call(call_id)
         elif kind == DUE:
             self.due[record[1]] = record[2]
 
     def is_known(self, action: str) -> bool:
-        """Whether there is anything to be forgotten when the action is done."""
-        return action in self._calls_of or action in self._parked
+        """Whether there is anything to be dropped when the action is done."""
+        return action in self._calls_of or action in self._parked or action in self._forgotten
+
+    def mark_of(self, call_id: str) -> str:
+        return self._mark_of[call_id]
 
     # what is parked
 
@@ -117,6 +127,7 @@ class CallIndex:
             del self._attempts[key]
 
     def _drop_up_to(self, action: str) -> None:
+        self._forgotten.pop(action, None)
         step, key, order = _place_of(action)
         for other in [*self._actions_of.get(f"{step}/{key}", ())]:
             if _place_of(other)[2] <= order:
@@ -150,23 +161,30 @@ class CallIndex:
         for name, at_ms in self.due.items():
             if at_ms is not None:
                 yield DUE, name, at_ms
+        for action, marks in self._forgotten.items():
+            for mark in marks:
+                yield FORGOTTEN, action, mark
         for call_id, writer in self._writer_of.items():
             if writer == owner:
-                yield CALL, self.calls[call_id]
+                yield CALL, self.calls[call_id], self._mark_of[call_id]
 
-    def _add_call(self, owner: str, call: CallRecord) -> None:
+    def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
         action = action_of(call.call_id)
+        if mark in self._forgotten.get(action, ()):
+            return
         if call.call_id not in self.calls:
             self._calls_of.setdefault(action, []).append(call.call_id)
             step, key, _ = _place_of(action)
             self._actions_of.setdefault(f"{step}/{key}", set()).add(action)
         self.calls[call.call_id] = call
         self._writer_of[call.call_id] = owner
+        self._mark_of[call.call_id] = mark
 
     def _remove_call(self, call_id: str) -> None:
         if self.calls.pop(call_id, None) is None:
             return
         del self._writer_of[call_id]
+        del self._mark_of[call_id]
         action = action_of(call_id)
         rest = self._calls_of[action]
         rest.remove(call_id)

@@ -8,6 +8,7 @@ it, so that nobody else does; the claim ends with the action, or with the proces
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
 from collections import Counter
@@ -23,6 +24,7 @@ from emberflow.engines.call_index import (
     FORGOTTEN,
     CallIndex,
     Record,
+    action_of,
     parked_record,
 )
 from emberflow.engines.call_stores.contract import CallStore
@@ -58,6 +60,7 @@ class StoredCallLog:
         self._wake = threading.Event()
         self._writer: threading.Thread | None = None
         self._closed = False
+        self._numbers = itertools.count()
 
     # calls
 
@@ -67,19 +70,27 @@ class StoredCallLog:
     async def write(self, record: CallRecord) -> None:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        data = _encoded(record)
-        self._enqueue((CALL, record), data, (loop, future))
+        written = self._marked(record)
+        self._enqueue(written, _encoded(written), (loop, future))
         await future
 
     def write_now(self, record: CallRecord) -> None:
-        data = _encoded(record)
+        written = self._marked(record)
+        data = _encoded(written)
         with self._lock:
             self._store.append([data], sync=True)
-            self._index.apply(self._store.owner, (CALL, record))
+            self._index.apply(self._store.owner, written)
+
+    def _marked(self, record: CallRecord) -> Record:
+        return CALL, record, f"{self._store.owner}.{next(self._numbers)}"
 
     def forget(self, call_ids: Iterable[str]) -> None:
         with self._lock:
-            gone: list[Record] = [(FORGOTTEN, item) for item in call_ids if item in self._index.calls]
+            gone: list[Record] = [
+                (FORGOTTEN, action_of(item), self._index.mark_of(item))
+                for item in call_ids
+                if item in self._index.calls
+            ]
             if gone:
                 self._store.append([encode(record) for record in gone], sync=True)
                 for record in gone:
@@ -251,12 +262,12 @@ class StoredCallLog:
         _release(waiters, error)
 
 
-def _encoded(record: CallRecord) -> bytes:
+def _encoded(record: Record) -> bytes:
     try:
-        return encode((CALL, record))
+        return encode(record)
     except NotSerializable as error:
         raise NotSerializable(
-            f"the answer of the durable call {record.shown} cannot be stored",
+            f"the answer of the durable call {record[1].shown} cannot be stored",
             cause=error.cause,
             way_out="return plain data from functions given to durable_execute",
         ) from error

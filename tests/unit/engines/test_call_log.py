@@ -229,6 +229,27 @@ def test_a_forgotten_call_stays_forgotten(tmp_path: Path) -> None:
     assert again.find("a/1") is None
 
 
+def test_a_call_that_another_process_forgot_stays_forgotten(tmp_path: Path) -> None:
+    first, second = log_in(tmp_path), log_in(tmp_path)
+    first.write_now(record("s/k-1/1/1", "failed"))
+    second.refresh()
+    second.forget(["s/k-1/1/1"])
+    for log in (first, second):
+        log.close()
+    for _ in range(3):
+        again = log_in(tmp_path)
+        again.begin(1)
+        assert again.find("s/k-1/1/1") is None
+        again.close()
+    once_more = log_in(tmp_path)
+    once_more.begin(1)
+    once_more.write_now(record("s/k-1/1/1", "well"))
+    once_more.close()
+    last = log_in(tmp_path)
+    last.begin(1)
+    assert last.find("s/k-1/1/1") == record("s/k-1/1/1", "well")
+
+
 @given(values=st.lists(st.text(max_size=50), max_size=6), cut=st.integers(0, 400))
 @settings(deadline=None, max_examples=200)
 def test_a_torn_tail_is_dropped(
