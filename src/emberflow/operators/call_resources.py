@@ -37,7 +37,9 @@ def inside_a_call() -> Generator[None]:
     try:
         yield
     finally:
-        _in_call.reset(token)
+        # A coroutine that is dropped, and not ended, is closed wherever that happens: nothing to be put back there.
+        with contextlib.suppress(ValueError):
+            _in_call.reset(token)
 
 
 def part_of_a_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

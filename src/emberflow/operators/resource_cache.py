@@ -40,7 +40,7 @@ class ResourceCache:
     def __init__(self, plan: AgentPlan, ledgers: Ledgers | None = None) -> None:
         self._plan = plan
         self._ledgers = MemoryLedgers() if ledgers is None else ledgers
-        self._gates: dict[str, Gate] = {}
+        self._gates: dict[tuple[ResourceType, str], Gate] = {}
         self._metrics: list[MetricGroup] = []
         self._tools: dict[str, Any] = {}
         self._lock = threading.RLock()
@@ -72,7 +72,7 @@ class ResourceCache:
         """The group shows who waits for which model."""
         with self._lock:
             self._metrics.append(metrics)
-            for name, gate in self._gates.items():
+            for (_, name), gate in self._gates.items():
                 gate.publish(metrics.get_sub_group("model", name))
 
     def _make(self, name: str, kind: ResourceType) -> Any:
@@ -139,7 +139,7 @@ class ResourceCache:
         gate = Gate(f"the {label}", part, ledger)
         view = admitted(made, method, gate)
         if view is not made:
-            self._gates[provider.name] = gate
+            self._gates[(provider.type, provider.name)] = gate
             for metrics in self._metrics:
                 gate.publish(metrics.get_sub_group("model", provider.name))
         return view

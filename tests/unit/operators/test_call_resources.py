@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import pickle
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from emberflow.agents import (
 )
 from emberflow.agents.chat_model import BaseChatModelConnection
 from emberflow.errors import ActionFailed, BudgetExceeded, ReplayMismatch
+from emberflow.operators.call_resources import inside_a_call
 from emberflow.plan.agent_options import ReplayMismatchHandling
 from emberflow.testing import run_agent
 
@@ -292,3 +294,20 @@ def test_an_unknown_model_is_named() -> None:
 
     with pytest.raises(Exception, match="did you mean 'gpt'"):
         run_agent(agent(act), [0])
+
+
+def test_a_call_that_is_dropped_says_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    """A coroutine that nobody awaits any more is closed by another one's context."""
+
+    async def waits() -> None:
+        with inside_a_call():
+            await asyncio.sleep(3600)
+
+    async def drops() -> None:
+        call = waits()
+        asyncio.get_running_loop().call_soon(lambda: contextvars.copy_context().run(call.close))
+        contextvars.copy_context().run(call.send, None)
+        await asyncio.sleep(0.01)
+
+    asyncio.run(drops())
+    assert [str(item.message) for item in recwarn] == []
