@@ -29,7 +29,7 @@ CHAINS = {
 
 
 def until(condition: Any, job: JobClient, what: str) -> None:
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + 600
     while not condition():
         if job.get_job_status().is_final:
             job.get_job_execution_result()
