@@ -7,6 +7,7 @@ process that has died gives back what it held.
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 import zlib
@@ -55,6 +56,9 @@ class FileLedger:
             # New, or torn by a process that was killed while it wrote: limits begin anew.
             return LimitState()
         stored = cast("dict[str, Any]", json.loads(body))
+        if stored.pop("boot", "") != boot_id():
+            # Its times are those of a clock that has begun anew since.
+            return LimitState()
         self._pids = stored.pop("pids")
         state = LimitState.from_json(stored)
         for owner in [name for name in state.members if not _alive(self._pids.get(name, 0))]:
@@ -63,7 +67,7 @@ class FileLedger:
 
     def _write(self, file: int, state: LimitState) -> None:
         pids = {name: self._pids[name] for name in state.members if name in self._pids}
-        body = json.dumps({**state.to_json(), "pids": pids}).encode()
+        body = json.dumps({**state.to_json(), "pids": pids, "boot": boot_id()}).encode()
         data = b"%08x\n" % zlib.crc32(body) + body
         os.pwrite(file, data, 0)
         os.ftruncate(file, len(data))
@@ -87,6 +91,15 @@ class FileLedgers:
 def _file_name(name: str) -> str:
     plain = "".join(letter if letter.isalnum() else "-" for letter in name)[:60]
     return f"{plain}-{zlib.crc32(name.encode()):08x}"
+
+
+@functools.cache
+def boot_id() -> str:
+    """Differs whenever the machine was started anew; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _alive(pid: int) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from emberflow.engines import limit_ledger
 from emberflow.engines.limit_ledger import FileLedger, FileLedgers
 from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.rate_limits import LimitState
@@ -93,3 +94,13 @@ def test_every_model_has_a_file_of_its_own(tmp_path: Path) -> None:
         assert limits == LIMITS
         ledger.change(lambda state: None)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_times_from_before_the_machine_was_started_anew_mean_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = FileLedger(tmp_path / "model")
+    ledger.change(lambda state: state.throttle(LIMITS, 1_000_000.0, 0, 60.0))
+    assert ledger.change(lambda state: state.paused_until) == 1_000_060.0
+    monkeypatch.setattr(limit_ledger, "boot_id", lambda: "another")
+    assert ledger.change(lambda state: state.paused_until) == 0.0
