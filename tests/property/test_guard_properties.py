@@ -129,7 +129,7 @@ class GuardedSimulation(Simulation):
         self.harness.head.log = self.call_log
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     inputs=st.lists(
         st.tuples(
