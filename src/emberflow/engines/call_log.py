@@ -51,6 +51,7 @@ class StoredCallLog:
         self._index = CallIndex()
         self._alive: dict[str, tuple[bool, float]] = {}
         self._epoch = -1
+        self._settled = -1
         self._place = ""
         self._attempt = 0
         self._part_limit = _SMALLEST_PART
@@ -148,11 +149,10 @@ class StoredCallLog:
         attempt at the epoch; where one place makes several attempts, the highest is the one that counts."""
         with self._lock:
             self.refresh()
-            self._place, self._attempt = place, attempt
-            before, self._epoch = self._epoch, epoch
-            self._note((BEGAN, epoch, place, attempt))
-            if epoch == before:
+            self.count_for(epoch, place, attempt)
+            if epoch == self._settled:
                 return
+            self._settled = epoch
             dead = [owner for owner in self._store.owners() if not self._store.alive(owner)]
             if dead:
                 self.refresh()
@@ -162,6 +162,11 @@ class StoredCallLog:
                 self._rewrite()
             for owner in dead:
                 self._store.remove(owner)
+
+    def count_for(self, epoch: int, place: str = "", attempt: int = 0) -> None:
+        """What is done from here on belongs to this epoch. Whether the one before is committed remains to be seen."""
+        self._epoch, self._place, self._attempt = epoch, place, attempt
+        self._note((BEGAN, epoch, place, attempt))
 
     def _rewrite(self) -> None:
         """Only what is still needed stays in this process's part."""

@@ -261,18 +261,25 @@ class LocalJob(JobThread):
             task.stage.sync()
         watch = Stopwatch()
         stops = False
-        with tasks.saving():
-            checkpoint = Checkpoint(
-                epoch=self._epoch,
-                sources=tasks.source_states(),
-                scopes=tasks.saved_scopes(),
-                prepared=tasks.prepare_sinks(),
-            )
-            # Durable first, then visible: a crash in between commits the same parts again after the restart.
-            size = self._store.save(checkpoint, tasks.scopes())
-            for request in self._requests.take():
-                stops = self._savepoint(request, checkpoint, tasks) or stops
-        self._commit_sinks(tasks, checkpoint)
+        try:
+            with tasks.saving():
+                checkpoint = Checkpoint(
+                    epoch=self._epoch,
+                    sources=tasks.source_states(),
+                    scopes=tasks.saved_scopes(),
+                    prepared=tasks.prepare_sinks(),
+                )
+                # Durable first, then visible: a crash in between commits the same parts again after the restart.
+                size = self._store.save(checkpoint, tasks.scopes())
+                for request in self._requests.take():
+                    stops = self._savepoint(request, checkpoint, tasks) or stops
+            self._commit_sinks(tasks, checkpoint)
+        except BaseException:
+            # The next start may find this checkpoint all the same. Actions that end from here on are not part of it, so
+            # the log may not hear that they are done.
+            if self._log is not None:
+                self._log.close()
+            raise
         self._record("checkpoint", watch, size)
         self._epoch += 1
         tasks.set_epoch(self._epoch)
