@@ -261,25 +261,21 @@ class LocalJob(JobThread):
             task.stage.sync()
         watch = Stopwatch()
         stops = False
-        try:
-            with tasks.saving():
-                checkpoint = Checkpoint(
-                    epoch=self._epoch,
-                    sources=tasks.source_states(),
-                    scopes=tasks.saved_scopes(),
-                    prepared=tasks.prepare_sinks(),
-                )
-                # Durable first, then visible: a crash in between commits the same parts again after the restart.
-                size = self._store.save(checkpoint, tasks.scopes())
-                for request in self._requests.take():
-                    stops = self._savepoint(request, checkpoint, tasks) or stops
-            self._commit_sinks(tasks, checkpoint)
-        except BaseException:
-            # The next start may find this checkpoint all the same. Actions that end from here on are not part of it, so
-            # the log may not hear that they are done.
+        with tasks.saving():
+            checkpoint = Checkpoint(
+                epoch=self._epoch,
+                sources=tasks.source_states(),
+                scopes=tasks.saved_scopes(),
+                prepared=tasks.prepare_sinks(),
+            )
             if self._log is not None:
-                self._log.close()
-            raise
+                # Actions that end from here on are not part of it, also if it is found in spite of a failure below.
+                self._log.count_for(self._epoch + 1, attempt=self._start_number)
+            # Durable first, then visible: a crash in between commits the same parts again after the restart.
+            size = self._store.save(checkpoint, tasks.scopes())
+            for request in self._requests.take():
+                stops = self._savepoint(request, checkpoint, tasks) or stops
+        self._commit_sinks(tasks, checkpoint)
         self._record("checkpoint", watch, size)
         self._epoch += 1
         tasks.set_epoch(self._epoch)
