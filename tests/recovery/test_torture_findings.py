@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
+import os
 import threading
 import time
 import weakref
@@ -12,18 +14,26 @@ from typing import Any
 
 import pytest
 
-from emberflow.agents import AgentsExecutionEnvironment
+from emberflow.agents import (
+    Agent,
+    AgentsExecutionEnvironment,
+    InputEvent,
+    OutputEvent,
+    RunnerContext,
+    action,
+)
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.calls import ThreadCalls
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.offsets import OffsetPlanner
-from emberflow.errors import ActionFailed
+from emberflow.errors import ActionFailed, CheckpointUnusable
 from emberflow.event_time.clock import SystemClock
 from emberflow.operators.durable import RETURNED, CallRecord
 from emberflow.streams import DataGeneratorSource, DiscardingSink, RateLimiterStrategy
 from emberflow.testing import LOCAL, literal_files, read_committed
 from tests.recovery.billing import Billing, billed
+from tests.recovery.billing import bill as charge
 
 HANG_GUARD_S = 30
 COUNT = 20
@@ -153,3 +163,54 @@ def test_calls_behind_a_parked_action_stay_recorded(tmp_path: Path) -> None:
     for epoch in range(2, 5):
         second.begin(epoch)
         assert second.find(call.call_id) == call
+
+
+class LateEnd(Agent):
+    """Its call is recorded; the action ends when a checkpoint has failed."""
+
+    def __init__(self, folder: Path, failed: list[str]) -> None:
+        super().__init__("late")
+        self.folder = str(folder)
+        self.failed = failed
+
+    def __deepcopy__(self, memo: Any) -> LateEnd:
+        return self
+
+    @action(InputEvent)
+    async def act(self, event: InputEvent, ctx: RunnerContext) -> None:
+        value = await ctx.durable_execute_async(charge, self.folder, event.input)
+        while not self.failed:  # noqa: ASYNC110 - it is to end right behind the failure
+            await asyncio.sleep(0)
+        ctx.send_event(OutputEvent(value))
+
+
+def test_a_failed_checkpoint_that_is_there_does_not_drop_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder's sync fails behind the rename: the job stops, and starts again at just this checkpoint."""
+    failed: list[str] = []
+    fsync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if not failed and path.endswith("checkpoints/local") and (tmp_path / "billed").exists():
+            failed.append(path)
+            raise OSError(errno.EIO, "the disk does not answer")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+
+    def run() -> None:
+        env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints").enable_checkpointing(50)
+        agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+        inputs = agents_env.from_datastream(env.from_collection([1, 2, 3]), lambda value: value)
+        outputs = inputs.apply(LateEnd(tmp_path, failed)).to_datastream()
+        outputs.sink_to(literal_files(tmp_path / "output")).uid("out")
+        env.execute("late")
+
+    with pytest.raises(CheckpointUnusable):
+        run()
+    assert failed
+    run()
+    assert sorted(read_committed(tmp_path / "output")) == [10, 20, 30]
+    assert sorted(item for item, _ in billed(tmp_path)) == [1, 2, 3]

@@ -34,8 +34,8 @@ class _Faults:
             try:
                 with open(os.path.join(_folder, "faults.json")) as file:
                     self._found = json.load(file)
-            except (OSError, ValueError):
-                pass  # Not there yet, or not any more.
+            except (OSError, ValueError, NameError):
+                pass  # Not there yet, or not any more; or Python is about to end, and `open` is gone.
         return self._found.get(name, 0)
 
 
