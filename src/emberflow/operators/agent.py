@@ -374,7 +374,10 @@ class AgentOperator(KeyedOperator):
         if self._on_error is ErrorHandling.DEAD_LETTER:
             letter = letter_of(self, run, action, error, attempts)
             self.collect([(DEAD_LETTERS, letter)], run.timestamp, run.scope.watermark)
-            _log.warning("the input goes to the dead letters: %s", failure)
+            taken = DEAD_LETTERS.tag_id in self.output.side
+            _log.warning(
+                "the input goes to the dead letters%s: %s", "" if taken else ", which nobody takes", failure
+            )
         else:
             _log.warning("the input is skipped: %s", failure)
         self.metrics.get_counter("failed_runs").inc()
@@ -392,6 +395,7 @@ class AgentOperator(KeyedOperator):
             keep(run.entry, later)
             for due_ms, _, _ in later:
                 run.scope.processing_timers.register(due_ms, run.key)
+            self.on_timer_set()
 
     def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         self._fire_delayed(time_ms, key, early=False)

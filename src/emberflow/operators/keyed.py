@@ -29,6 +29,8 @@ class KeyedOperator(Operator):
         """exchange -> input of the step (0, or 1 for the second stream of a connect)"""
         self.on_ended: Callable[[], None] = lambda: None
         """Called when the scope's input has come to its end."""
+        self.on_timer_set: Callable[[], None] = lambda: None
+        """Called when a processing-time timer was set by the end of a call, which the engine does not see."""
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._watermarks: list[int] = []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+import logging
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,11 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.connectors.iterable_source import IterableSource
-from emberflow.connectors.source import Source
 from emberflow.engines.approvals import give_answer, questions
 from emberflow.engines.dead_letters import letters, redrive
 from emberflow.errors import ActionFailed, BudgetExceeded, InvalidArgument, StepLimitReached
 from emberflow.operators.agent_guards import jitter_share
-from emberflow.testing import run_agent
+from emberflow.testing import TestSource, run_agent
 
 SKIP = {AgentExecutionOptions.ON_ERROR: ErrorHandling.SKIP}
 QUICK = Retry(attempts=3, backoff_ms=1, jitter=0)
@@ -495,6 +494,38 @@ def test_delayed_events_of_a_failed_attempt_are_never_sent() -> None:
     assert run_agent(single(act, retry=QUICK), [1, -1], options=SKIP).outputs == [("later", 2)]
 
 
+def test_a_delayed_event_comes_while_the_job_is_idle() -> None:
+    """Set by the end of a call, when the task sleeps and nothing else would wake it."""
+
+    class Later(Agent):
+        @action(InputEvent)
+        @staticmethod
+        async def begin(event: InputEvent, ctx: RunnerContext) -> None:
+            await asyncio.sleep(0.05)
+            ctx.send_event_after(50, OutputEvent("later"))
+
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local", parallelism=1)
+    stream = env.env.add_source(TestSource([("a", 1)], bounded=False))
+    results = (
+        env.from_datastream(stream, lambda pair: pair[0]).apply(Later()).to_datastream().execute_and_collect()
+    )
+    assert not isinstance(results, list)
+    guard = threading.Timer(60, results.close)
+    guard.start()
+    with results:
+        assert next(results) == "later"
+    guard.cancel()
+
+
+def test_letters_that_nobody_takes_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        raise ValueError
+
+    with caplog.at_level(logging.WARNING, "emberflow.agents"):
+        run_agent(single(act), [1], options={AgentExecutionOptions.ON_ERROR: ErrorHandling.DEAD_LETTER})
+    assert "the input goes to the dead letters, which nobody takes: ActionFailed" in caplog.text
+
+
 def test_an_event_that_sets_itself_again_ends_with_the_input() -> None:
     class Ticking(Agent):
         @action(InputEvent, "tick")
@@ -620,28 +651,14 @@ def redriven(directory: Path, mended: bool) -> list[Any]:
             raise ValueError(f"{event.input} is negative")
         ctx.send_event(OutputEvent(tuple(ctx.short_term_memory.get("seen"))))
 
-    # It never ends by itself.
-    source = IterableSource(lambda: [("a", 1), ("b", -2), ("a", -3)], bounded=False)
-    keyed = env.env.add_source(Endless(source)).key_by(lambda pair: pair[0]).map(lambda pair: pair)
+    source = TestSource([("a", 1), ("b", -2), ("a", -3)], bounded=False)
+    keyed = env.env.add_source(source).key_by(lambda pair: pair[0]).map(lambda pair: pair)
     stream = env.from_datastream(keyed, lambda pair: pair[0])
     agent = single(lambda event, ctx: act(InputEvent(event.input[1]), ctx))
     outputs: list[Any] = []
     stream.apply(agent).to_datastream().add_sink(outputs.append).uid("outputs")
     client = env.execute_async()
     return [client, outputs]
-
-
-class Endless(Source):
-    """Never ends, though it has nothing more to give."""
-
-    bounded = False
-
-    def __init__(self, source: IterableSource) -> None:
-        self._source = source
-
-    def read(self, channel: int, position: Any, limit: int) -> Any:
-        for chunk in self._source.read(channel, position, limit):
-            yield dataclasses.replace(chunk, end=False)
 
 
 def until(what: Any) -> Any:

@@ -190,7 +190,7 @@ class KeyedTask(Task):
         self._head = self.stage.head
         self._head.enter(scope)
         # The end may come while the task sleeps, with the last call of an agent.
-        self._head.on_ended = self._wake.set
+        self._head.on_ended = self._head.on_timer_set = self._wake.set
 
     def wake(self) -> None:
         self._wake.set()
