@@ -48,8 +48,9 @@ def write_savepoint(session: Any, home: Path, manifest: Manifest, wiring: Wiring
             for uid, channels in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
                 positions = [position for position, _, *_ in channels]
                 writer.source(uid, positions, [bool(ended) for _, ended, *_ in channels])
+            state = _State(session, checkpoint, batch)
             for uid in wiring.kinds:
-                _add_step(session, checkpoint, batch, manifest, wiring, uid, writer)
+                _add_step(state, manifest, wiring, uid, writer)
             writer.sinks(wiring.sinks)
             return batch
     raise CheckpointUnusable(
@@ -58,17 +59,9 @@ def write_savepoint(session: Any, home: Path, manifest: Manifest, wiring: Wiring
     )
 
 
-def _add_step(
-    session: Any,
-    checkpoint: Path,
-    batch: int,
-    manifest: Manifest,
-    wiring: Wiring,
-    uid: str,
-    writer: SavepointWriter,
-) -> None:
+def _add_step(state: _State, manifest: Manifest, wiring: Wiring, uid: str, writer: SavepointWriter) -> None:
     step = step_of(writer, wiring, uid)
-    rows = _state_rows(session, checkpoint, batch, wiring.stages[uid], manifest.parallelism)
+    rows = state.rows(wiring.stages[uid], manifest.parallelism)
     numbers = group_ids(manifest.max_parallelism, manifest.parallelism)
     groups = {number: group for group, number in enumerate(numbers)}
     for kg, parts in groupby(rows, key=lambda row: row[0]):
@@ -83,28 +76,32 @@ def _add_step(
         add_entries(step, wiring, layout.all_entries(), layout, group)
 
 
-def _state_rows(
-    session: Any, checkpoint: Path, batch: int, stage: int, partitions: int
-) -> Iterator[tuple[int, int, Any]]:
-    """(group, number, blob), group by group: the hot blob, then cold buckets and pages."""
-    from pyspark.sql import functions as F
+class _State:
+    """The state of a query at the end of a batch."""
 
-    operators = session.read.format("state-metadata").load(str(checkpoint))
-    numbers: dict[str, int] = {}
-    for row in operators.select("operatorId", "operatorProperties").collect():
-        for item in json.loads(row[1])["stateVariables"]:
-            numbers[item["stateName"]] = row[0]
+    def __init__(self, session: Any, checkpoint: Path, batch: int) -> None:
+        self._session = session
+        self._checkpoint = str(checkpoint)
+        self._batch = batch
+        self._operators: dict[str, int] = {}
+        found = session.read.format("state-metadata").load(self._checkpoint)
+        for row in found.select("operatorId", "operatorProperties").collect():
+            for item in json.loads(row[1])["stateVariables"]:
+                self._operators[item["stateName"]] = row[0]
 
-    def variable(name: str) -> Any:
-        reader = session.read.format("statestore").option("stateVarName", name)
-        return reader.option("operatorId", numbers[name]).option("batchId", batch).load(str(checkpoint))
+    def _variable(self, name: str) -> Any:
+        reader = self._session.read.format("statestore").option("stateVarName", name)
+        reader = reader.option("operatorId", self._operators[name]).option("batchId", self._batch)
+        return reader.load(self._checkpoint)
 
-    hot = variable(f"hot{stage}").select(F.col("key.kg"), F.lit(_HOT).alias("k"), F.col("value.v"))
-    cold = variable(f"cold{stage}").select(
-        F.col("key.kg"), F.col("user_map_key.k"), F.col("user_map_value.v")
-    )
-    ordered = hot.union(cold).repartition(partitions, "kg").sortWithinPartitions("kg", "k")
-    yield from ordered.toLocalIterator()
+    def rows(self, stage: int, partitions: int) -> Iterator[tuple[int, int, Any]]:
+        """(group, number, blob), group by group: the hot blob, then cold buckets and pages."""
+        from pyspark.sql import functions as F
+
+        hot = self._variable(f"hot{stage}").select("key.kg", F.lit(_HOT).alias("k"), "value.v")
+        cold = self._variable(f"cold{stage}").select("key.kg", "user_map_key.k", "user_map_value.v")
+        ordered = hot.union(cold).repartition(partitions, "kg").sortWithinPartitions("kg", "k")
+        yield from ordered.toLocalIterator()
 
 
 def _offsets(checkpoint: Path, batch: int) -> list[list[list[Any]]]:
