@@ -96,10 +96,12 @@ def report_of(results: list[Result], seconds: float) -> str:
     """A page for the documentation."""
     machine = ", ".join(f"{name} {value}" for name, value in {**facts(), **moment()}.items() if value)
     seeds = f"{results[0].seed} to {results[-1].seed}"
+    others = sorted({result.engine for result in results if result.engine})
+    more = f', ARGS="--engine {others[0]}"' if others else ""
     lines = [
         "# Results of the torture",
         "",
-        f"`make torture N={len(results)} SEED={results[0].seed}`: seeds {seeds} in {seconds:.0f} s. "
+        f"`make torture N={len(results)} SEED={results[0].seed}`{more}: seeds {seeds} in {seconds:.0f} s. "
         "How to read it: [torture.md](torture.md).",
         "",
         machine,
