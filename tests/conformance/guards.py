@@ -98,7 +98,7 @@ def guarded(inputs: list[tuple[str, int]]) -> tuple[list[Any], list[Any]]:
         kind = number % 6
         if kind == 3:
             outputs.append((word, number, "mended", "KeyError"))
-        elif spent[word] > TOKENS:
+        elif number % 5 and spent[word] > TOKENS:
             outputs.append((word, number, "sorry", "BudgetExceeded", 1))
         elif kind == 2:
             outputs.append((word, number, "sorry", "ConnectionError", 3))

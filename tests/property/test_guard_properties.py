@@ -4,16 +4,19 @@ those of one input at a time."""
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from emberflow.agents import Agent, Budget, ErrorEvent, Event, InputEvent, OutputEvent, Retry
 from emberflow.operators.agent_run import BUDGETS, MEMORY
 from emberflow.operators.guard_timers import LATER
-from emberflow.testing import Emitted
+from emberflow.testing import Crash, Emitted, TestSource, per_key
+from emberflow.testing.hosts import LOCAL
+from tests.conformance.guards import guarded, with_letters
 from tests.property.test_agent_properties import Simulation
 from tests.unit.operators.test_agent_calls import AgentHarness, Turn
 
@@ -95,7 +98,7 @@ def modelled(inputs: list[Input]) -> dict[str, Key]:
         error, attempts = "", 0
         while not error and attempts < ATTEMPTS:
             attempts += 1
-            if key.spent + tokens > TOKENS or tokens > PER_RUN:
+            if tokens and (key.spent + tokens > TOKENS or tokens > PER_RUN):
                 error = "BudgetExceeded"
             elif attempts > fails:
                 break
@@ -204,3 +207,24 @@ def check(simulation: Simulation, expected: dict[str, Key]) -> None:
         assert entry.get(BUDGETS, {}).get("0", (0, {}))[1].get("tokens", 0) == key.spent
     assert len(emitted) == sum(len(key.outputs) for key in expected.values())
     harness.close()
+
+
+@settings(max_examples=8, deadline=None, phases=(Phase.generate,))
+@given(
+    crashes=st.lists(st.integers(0, 30), min_size=1, max_size=3, unique=True),
+    words=st.sampled_from(["a", "abc"]),
+)
+def test_the_local_engine_with_checkpoints_and_crashes_anywhere(crashes: list[int], words: str) -> None:
+    inputs = [(words[number % len(words)], number) for number in range(30)]
+    items: list[Any] = []
+    for number, item in enumerate([*inputs, None]):
+        items += [Crash()] if number in crashes else []
+        items += [] if item is None else [item]
+    source = TestSource(items)
+    with tempfile.TemporaryDirectory() as folder:
+        run = LOCAL.run_to_files(lambda env: with_letters(env, env.add_source(source)), folder)
+    outputs, reminders = guarded(inputs)
+    assert run.starts == len(crashes) + 1
+    assert sorted(run.values, key=str) == sorted([*outputs, *reminders], key=str)
+    told = [value for value in run.values if value[2] in ("done", "sorry", "mended")]
+    assert per_key(told) == per_key([value for value in outputs if value[2] != "letter"])
