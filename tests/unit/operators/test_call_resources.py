@@ -50,6 +50,8 @@ class Service(BaseChatModelConnection):
     async def chat(self, messages: Any, tools: Any = None, idempotency_key: str = "", **kwargs: Any) -> Any:
         asked.append((messages[-1].content, kwargs, idempotency_key))
         await asyncio.sleep(0)
+        if messages[-1].content == "busy" and len(asked) == 1:
+            raise TooMany
         return ChatMessage(
             role=MessageRole.ASSISTANT,
             content=f"re: {messages[-1].content}",
@@ -295,6 +297,26 @@ def test_an_unknown_model_is_named() -> None:
 
     with pytest.raises(Exception, match="did you mean 'gpt'"):
         run_agent(agent(act), [0])
+
+
+class TooMany(Exception):
+    status_code = 429
+    retry_after = 0.01
+
+
+def test_a_429_is_not_recorded_as_the_answer(tmp_path: Path) -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        said = await ctx.chat("gpt", "busy")
+        crash_once("after the answer")
+        ctx.send_event(OutputEvent(said.content))
+
+    with pytest.raises(ActionFailed, match="a crash after the answer"):
+        run(act, tmp_path, [0])
+    assert run(act, tmp_path, [0]) == ["re: busy"]
+    assert [item[0] for item in asked] == ["busy", "busy"], (
+        "turned away once, answered once, and then from the log"
+    )
+    assert len({item[2] for item in asked}) == 1, "the service sees that it is the same call"
 
 
 class Turn:
