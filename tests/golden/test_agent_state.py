@@ -12,6 +12,7 @@ from emberflow.event_time.clock import FixedClock
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.agent import AgentOperator
+from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.operator import Step
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.plan.specs import AgentSpec
@@ -72,7 +73,7 @@ def opened(scope: Scope) -> tuple[AgentOperator, Calls, list[Any]]:
     )
     calls = Calls()
     operator.connect(calls)
-    operator.open(None)
+    operator.open(RuntimeContext("keeper", operator))
     outputs: list[Any] = []
 
     class Sink:
