@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,15 +15,22 @@ from emberflow.agents import (
     Agent,
     AgentExecutionOptions,
     AgentsExecutionEnvironment,
+    BaseChatModelConnection,
+    BaseChatModelSetup,
     Budget,
+    ChatMessage,
     ErrorEvent,
     ErrorHandling,
     Event,
     InputEvent,
     OutputEvent,
+    ResourceDescriptor,
+    ResourceType,
     Retry,
     RunnerContext,
     action,
+    chat_model_connection,
+    chat_model_setup,
 )
 from emberflow.engines.approvals import give_answer, questions
 from emberflow.engines.dead_letters import letters, redrive
@@ -434,6 +441,51 @@ def test_checking_before_paying() -> None:
 
     run_agent(single(act).add_budget(Budget(tokens=100, per="key")), [1, 2, 3, 4], options=SKIP)
     assert paid == [1, 2]
+
+
+class PaidModel(BaseChatModelConnection):
+    """Tells what its answers took."""
+
+    calls: ClassVar[list[str]] = []
+
+    async def chat(self, messages: Any, tools: Any = None, **kwargs: Any) -> ChatMessage:
+        self.calls.append(messages[-1].content)
+        return ChatMessage(content="ok", extra_args={"usage": {"total_tokens": 30}})
+
+
+class Chatting(Agent):
+    @chat_model_connection
+    @staticmethod
+    def connection() -> ResourceDescriptor:
+        return ResourceDescriptor(clazz=PaidModel)
+
+    @chat_model_setup
+    @staticmethod
+    def model() -> ResourceDescriptor:
+        return ResourceDescriptor(clazz=BaseChatModelSetup, connection="connection")
+
+    @action(InputEvent, retry=QUICK, fallback="decline")
+    @staticmethod
+    async def ask(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.check_budgets()
+        model = ctx.get_resource("model", ResourceType.CHAT_MODEL)
+        await model.chat([ChatMessage(content=event.input)])
+        if ctx.attempt < 2:
+            raise ConnectionError
+        ctx.send_event(OutputEvent(ctx.budget_left("tokens")))
+
+    @action()
+    @staticmethod
+    def decline(event: InputEvent, ctx: RunnerContext) -> None:
+        assert ctx.error is not None
+        ctx.send_event(OutputEvent(ctx.error.error_type))
+
+
+def test_answers_of_models_are_counted_once_by_themselves() -> None:
+    PaidModel.calls.clear()
+    agent = Chatting().add_budget(Budget(tokens=60, per="key"))
+    assert run_agent(agent, ["a", "b", "c"]).outputs == [30, 0, "BudgetExceeded"]
+    assert PaidModel.calls == ["a", "b"], "an attempt that is repeated is answered from what is known"
 
 
 def test_without_budgets_spending_is_free() -> None:
