@@ -13,7 +13,6 @@ from emberflow.operators.durable import (
     RETURNED,
     STARTED,
     ActionCalls,
-    CallRecord,
     takes_idempotency_key,
 )
 from tests.unit.operators.memory_log import MemoryLog

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emberflow.errors import InvalidArgument, MemoryTooLarge, NotSerializable
-from emberflow.state.memory import Journal, Memory, swap, tree_size
+from emberflow.state.memory import Journal, Memory, tree_size
 from emberflow.state.memory_object import MemoryObject, MemoryRef
 from emberflow.state.pages import Fields, Node
 from emberflow.testing import ManualClock
@@ -175,9 +175,9 @@ def test_undo_and_redo() -> None:
     memory.append("log", 2)
     memory.delete("a")
     memory.set("a", 5)
-    undone = journal.undo()
+    undone = journal.suspend()
     assert memory.to_dict() == {"a": {"b": 1}}
-    journal.changes = swap(undone)
+    journal.proceed(undone)
     assert memory.to_dict() == {"log": [1, 2], "a": 5}
     journal.undo()
     assert memory.to_dict() == {"a": {"b": 1}}
