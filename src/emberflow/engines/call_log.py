@@ -219,7 +219,8 @@ class StoredCallLog:
         now_s = time.monotonic()
         alive, until_s = self._alive.get(owner, (False, 0.0))
         if now_s >= until_s:
-            alive = self._store.alive(owner)
+            with self._lock:
+                alive = self._store.alive(owner)
             self._alive[owner] = alive, now_s + _ALIVE_S
         return alive
 
