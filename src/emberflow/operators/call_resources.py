@@ -69,11 +69,12 @@ class NamedFunction:
 class DurableMethod:
     """`model.chat` or `tool.call` of a view."""
 
-    __slots__ = ("_context", "_named")
+    __slots__ = ("_context", "_costs", "_named")
 
-    def __init__(self, context: ResourceAccess, named: NamedFunction) -> None:
+    def __init__(self, context: ResourceAccess, named: NamedFunction, *, costs: bool) -> None:
         self._context = context
         self._named = named
+        self._costs = costs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self._named.durable_function
@@ -86,6 +87,7 @@ class DurableMethod:
     def in_time(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reconciler: Callable[[], Any] | None
     ) -> Awaitable[Any]:
+        self._may_pay()
         # The call is numbered here, and not when it is awaited.
         call = self._context.durable_execute_async(self._named, *args, reconciler=reconciler, **kwargs)
         return self._paid_for(call)
@@ -98,9 +100,16 @@ class DurableMethod:
     def at_once(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reconciler: Callable[[], Any] | None
     ) -> Any:
+        self._may_pay()
         answer = self._context.durable_execute(self._named, *args, reconciler=reconciler, **kwargs)
         self._spend(answer)
         return answer
+
+    def _may_pay(self) -> None:
+        """A model is not asked when a budget is used up; a tool costs nothing by itself."""
+        check: Any = getattr(self._context, "check_budgets", None)
+        if check is not None and self._costs:
+            check()
 
     def _spend(self, answer: Any) -> None:
         """An answer from the log too: what an action spent counts when it ends, however often it was begun."""
@@ -131,7 +140,8 @@ class ResourceAccess:
         if method is None or not callable(getattr(found, method, None)):
             return found
         named = NamedFunction(getattr(found, method), f"{kind.value.replace('_', ' ')} {name!r}", found)
-        answer = DurableMethod(self, named) if durable else named.durable_function
+        costs = kind is not ResourceType.TOOL
+        answer = DurableMethod(self, named, costs=costs) if durable else named.durable_function
         is_function = (
             kind is ResourceType.TOOL and not callable(found) and callable(getattr(found, "func", None))
         )

@@ -277,6 +277,13 @@ def test_tokens_of_answers_count_against_budgets() -> None:
     assert run_agent(agent(asks_twice).add_budget(Budget(tokens=15)), [0]).outputs == [1]
 
 
+def test_a_model_is_not_asked_when_nothing_is_left() -> None:
+    crashes.append("after both")
+    with pytest.raises(BudgetExceeded):
+        run_agent(agent(asks_twice).add_budget(Budget(tokens=7)), [0])
+    assert len(asked) == 1
+
+
 def test_an_answer_from_the_log_is_spent_once(tmp_path: Path) -> None:
     def again() -> list[Any]:
         env = AgentsExecutionEnvironment.get_execution_environment(engine="local", checkpoint_dir=tmp_path)
