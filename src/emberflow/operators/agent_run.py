@@ -20,7 +20,7 @@ from emberflow.state.pages import Fields
 from emberflow.state.sizes import measure
 
 if TYPE_CHECKING:
-    from emberflow.operators.agent import AgentOperator
+    from emberflow.operators.agent_actions import ActionRunner
     from emberflow.operators.runner_context import RunnerContext
     from emberflow.operators.watermark_holds import Segment
 
@@ -71,7 +71,7 @@ class AgentRun:
         "waiting",
     )
 
-    def __init__(self, agent: AgentOperator, scope: Scope, key: Any, entry: Entry) -> None:
+    def __init__(self, agent: ActionRunner, scope: Scope, key: Any, entry: Entry) -> None:
         self.agent = agent
         self.scope = scope
         self.key = key

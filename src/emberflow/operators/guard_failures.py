@@ -10,7 +10,7 @@ from emberflow.events.batch import MIN_WATERMARK
 from emberflow.operators.agent_guards import Failure, message_of
 
 if TYPE_CHECKING:
-    from emberflow.operators.agent import AgentOperator
+    from emberflow.operators.agent_actions import ActionRunner
     from emberflow.operators.agent_routes import RunnableAction
     from emberflow.operators.agent_run import AgentRun
 
@@ -19,7 +19,7 @@ _UNMENDABLE = (StepLimitReached, CallLogFailed)
 
 
 def deals_with(
-    operator: AgentOperator,
+    operator: ActionRunner,
     run: AgentRun,
     action: RunnableAction,
     event: Event,
@@ -50,7 +50,7 @@ def deals_with(
     return bool(handlers)
 
 
-def describe(operator: AgentOperator, action: str, error: BaseException, attempts: int) -> Failure:
+def describe(operator: ActionRunner, action: str, error: BaseException, attempts: int) -> Failure:
     """Without secrets: it is stored, and handed to actions."""
     shown = ActionFailed(message_of(error))
     operator.resources.hide_secrets(shown)
@@ -58,7 +58,7 @@ def describe(operator: AgentOperator, action: str, error: BaseException, attempt
 
 
 def letter_of(
-    operator: AgentOperator, run: AgentRun, action: str, error: BaseException, attempts: int
+    operator: ActionRunner, run: AgentRun, action: str, error: BaseException, attempts: int
 ) -> dict[str, Any]:
     """The dead letter of a run: what came in, and what went wrong with it."""
     failure = describe(operator, action, error, attempts)
