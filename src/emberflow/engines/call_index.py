@@ -20,11 +20,12 @@ from emberflow.operators.durable import CallRecord
 CALL = "call"  # the call, the mark of this record
 FORGOTTEN = "forgotten"  # action, mark of the record of a call that is to be made again
 CLAIMED = "claimed"  # action
+RUNS = "runs"  # all actions that the process runs
 ENDED = "ended"  # action
 PARKED = "parked"  # epoch, attempt, {action: inputs behind it}
 DONE = "done"  # epoch, place, attempt, action
 BEGAN = "began"  # epoch, place, attempt
-DUE = "due"  # name, time in ms or None
+DUE = "due"  # name, time in ms or None, epoch, attempt
 
 _KEPT_EPOCHS = 20
 """How long it stays known that an action is done: a process that was idle meanwhile must learn of it too."""
@@ -38,6 +39,7 @@ class CallIndex:
         self.claims: dict[str, str] = {}
         """action -> the process that runs it"""
         self.due: dict[str, int | None] = {}
+        self._due_in: dict[str, tuple[int, int]] = {}
         self._writer_of: dict[str, str] = {}
         self._mark_of: dict[str, str] = {}
         self._forgotten: dict[str, set[str]] = {}
@@ -46,6 +48,7 @@ class CallIndex:
         self._actions_of: dict[str, set[str]] = {}
         self._parked: dict[str, tuple[int, int]] = {}
         self._behind: dict[str, int] = {}
+        self._parked_of: dict[str, set[str]] = {}
         self._done: dict[str, tuple[int, int, str]] = {}
         self._settled: dict[str, tuple[int, int, str]] = {}
         self._attempts: dict[tuple[int, str], int] = {}
@@ -72,6 +75,7 @@ class CallIndex:
                 if (epoch, attempt) >= self._parked.get(action, (-1, -1)):
                     self._parked[action] = epoch, attempt
                     self._behind[action] = behind
+                    self._parked_of.setdefault(_key_of(action), set()).add(action)
         elif kind == FORGOTTEN:
             _, action, mark = record
             self._forgotten.setdefault(action, set()).add(mark)
@@ -79,7 +83,15 @@ class CallIndex:
                 if self._mark_of[call_id] == mark:
                     self._remove_call(call_id)
         elif kind == DUE:
-            self.due[record[1]] = record[2]
+            _, name, at_ms, epoch, attempt = record
+            if (epoch, attempt) >= self._due_in.get(name, (-1, -1)):
+                self._due_in[name] = epoch, attempt
+                self.due[name] = at_ms
+        elif kind == RUNS:
+            # Of a part that was rewritten: the end of an action may have been left out.
+            for action in [action for action, by in self.claims.items() if by == owner]:
+                del self.claims[action]
+            self.claims.update(dict.fromkeys(record[1], owner))
 
     def is_known(self, action: str) -> bool:
         """Whether there is anything to be dropped when the action is done."""
@@ -128,15 +140,23 @@ class CallIndex:
 
     def _drop_up_to(self, action: str) -> None:
         self._forgotten.pop(action, None)
-        step, key, order = _place_of(action)
-        for other in [*self._actions_of.get(f"{step}/{key}", ())]:
+        key, order = _key_of(action), _place_of(action)[2]
+        for other in [*self._actions_of.get(key, ())]:
             if _place_of(other)[2] <= order:
                 for call_id in [*self._calls_of.get(other, ())]:
                     self._remove_call(call_id)
         at = self._settled[action][:2]
-        if at > self._parked.get(action, (-1, -1)):
-            self._parked.pop(action, None)
-            self._behind.pop(action, None)
+        for other in [*self._parked_of.get(key, ())]:
+            # That an earlier action was done may have been lost with its process.
+            if _place_of(other)[2] < order or (other == action and at > self._parked[other]):
+                self._unpark(key, other)
+
+    def _unpark(self, key: str, action: str) -> None:
+        del self._parked[action]
+        self._behind.pop(action, None)
+        self._parked_of[key].discard(action)
+        if not self._parked_of[key]:
+            del self._parked_of[key]
 
     def take_over(self, dead: Iterable[str], by: str) -> None:
         """What processes that have ended wrote is written on by this one."""
@@ -155,18 +175,16 @@ class CallIndex:
         for marks in (self._settled, self._done):
             for action, (epoch, attempt, place) in marks.items():
                 yield DONE, epoch, place, attempt, action
-        for action, by in self.claims.items():
-            if by == owner:
-                yield CLAIMED, action
         for name, at_ms in self.due.items():
-            if at_ms is not None:
-                yield DUE, name, at_ms
+            yield DUE, name, at_ms, *self._due_in[name]
         for action, marks in self._forgotten.items():
             for mark in marks:
                 yield FORGOTTEN, action, mark
         for call_id, writer in self._writer_of.items():
             if writer == owner:
                 yield CALL, self.calls[call_id], self._mark_of[call_id]
+        # Last: the outcomes of actions that are not in it any more stand before it.
+        yield RUNS, [action for action, by in self.claims.items() if by == owner]
 
     def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
         action = action_of(call.call_id)
@@ -174,8 +192,7 @@ class CallIndex:
             return
         if call.call_id not in self.calls:
             self._calls_of.setdefault(action, []).append(call.call_id)
-            step, key, _ = _place_of(action)
-            self._actions_of.setdefault(f"{step}/{key}", set()).add(action)
+            self._actions_of.setdefault(_key_of(action), set()).add(action)
         self.calls[call.call_id] = call
         self._writer_of[call.call_id] = owner
         self._mark_of[call.call_id] = mark
@@ -190,16 +207,16 @@ class CallIndex:
         rest.remove(call_id)
         if not rest:
             del self._calls_of[action]
-            step, key, _ = _place_of(action)
-            actions = self._actions_of[f"{step}/{key}"]
+            key = _key_of(action)
+            actions = self._actions_of[key]
             actions.discard(action)
             if not actions:
-                del self._actions_of[f"{step}/{key}"]
+                del self._actions_of[key]
 
 
 def carried_over(record: Record, first_epoch: int) -> bool:
     """Whether a record means anything to another job, which begins with this epoch and has processes of its own."""
-    if record[0] in (CLAIMED, ENDED, DUE):
+    if record[0] in (CLAIMED, ENDED, RUNS, DUE):
         return False
     return record[0] not in (DONE, BEGAN, PARKED) or record[1] < first_epoch
 
@@ -207,6 +224,11 @@ def carried_over(record: Record, first_epoch: int) -> bool:
 def action_of(call_id: str) -> str:
     """A call's id is that of its action and a number."""
     return call_id[: call_id.rfind("/") + 1]
+
+
+def _key_of(action: str) -> str:
+    step, key, _ = _place_of(action)
+    return f"{step}/{key}"
 
 
 def _place_of(action: str) -> tuple[str, str, tuple[int, int]]:

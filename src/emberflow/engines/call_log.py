@@ -61,6 +61,7 @@ class StoredCallLog:
         self._wake = threading.Event()
         self._writer: threading.Thread | None = None
         self._closed = False
+        self._failure: CallLogFailed | None = None
         self._numbers = itertools.count()
 
     # calls
@@ -122,10 +123,10 @@ class StoredCallLog:
         if owner == self._store.owner or self._is_alive(owner):
             return True
         # First judged lost, then looked at once more: it may have ended just before its process did.
-        self.refresh()
         with self._lock:
-            if claims.get(action) == owner:
-                del claims[action]
+            self.refresh()
+            for lost in [item for item, by in claims.items() if by == owner]:
+                del claims[lost]
         return False
 
     def park(self, actions: Mapping[str, int]) -> None:
@@ -135,12 +136,19 @@ class StoredCallLog:
         new = {item: count for item, count in actions.items() if self._index.parked_in(item) != now}
         if new:
             self._note(parked_record(*now, new))
-        self._write_pending()
+        self.flush()
 
     def done(self, action: str) -> None:
         """The action has ended for good, once the epoch is committed."""
         if self._index.is_known(action):
             self._note((DONE, self._epoch, self._place, self._attempt, action))
+
+    def flush(self) -> None:
+        """What was noted can be seen by others. Raises what has kept the log from being written in the background."""
+        self._write_pending()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     # epochs
 
@@ -150,6 +158,7 @@ class StoredCallLog:
         with self._lock:
             self.refresh()
             self.count_for(epoch, place, attempt)
+            self.flush()
             if epoch == self._settled:
                 return
             self._settled = epoch
@@ -192,7 +201,7 @@ class StoredCallLog:
     def set_due(self, name: str, at_ms: int | None) -> None:
         """The earliest time at which something is to be done in a task's state, if any."""
         if self._index.due.get(name) != at_ms:
-            self._note((DUE, name, at_ms))
+            self._note((DUE, name, at_ms, self._epoch, self._attempt))
 
     def next_due_ms(self) -> int | None:
         return min((at_ms for at_ms in self._index.due.values() if at_ms is not None), default=None)
@@ -232,6 +241,9 @@ class StoredCallLog:
         self._enqueue(record, encode(record), None)
 
     def _enqueue(self, record: Record, data: bytes, waiter: Waiter | None) -> None:
+        if self._closed:
+            # Its job has ended; nobody would ever write it.
+            raise CallLogFailed("the log of durable calls is closed", way_out="start the job again")
         self._pending.append((record, data, waiter))
         if self._writer is None:
             self._start_writer()
@@ -264,7 +276,7 @@ class StoredCallLog:
                     if waiter is not None:
                         self._index.apply(self._store.owner, record)
             except CallLogFailed as failure:
-                error = failure
+                error = self._failure = failure
         _release(waiters, error)
 
 

@@ -164,3 +164,17 @@ class ThreadCalls(Threads):
             yield
         finally:
             go_on.set()
+
+
+class CallsOfJob:
+    """The calls of one of several jobs in a process: steps of the same name do not share their limits."""
+
+    def __init__(self, calls: ThreadCalls, job_id: str) -> None:
+        self._calls = calls
+        self._job_id = job_id
+
+    def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
+        self._calls.start(f"{self._job_id}/{limiter}", capacity, call, done)
+
+    async def in_thread(self, function: Call, threads: int) -> Any:
+        return await self._calls.in_thread(function, threads)

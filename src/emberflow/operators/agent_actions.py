@@ -7,6 +7,7 @@ import logging
 from asyncio import CancelledError
 from typing import Any
 
+from emberflow.errors import CallLogFailed, describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, OutputEvent
 from emberflow.events.key_groups import stable_hash
 from emberflow.observability.metric_group import MetricGroup
@@ -192,6 +193,11 @@ class ActionRunner(KeyedOperator):
                     check_result(result)
             except Exception as error:
                 failure = error
+            except (CancelledError, SystemExit, KeyboardInterrupt) as error:
+                if not run.detached:
+                    raise
+                # Nobody else would say that it has ended, and it would begin again for ever.
+                failure = RuntimeError(f"the action ended with {describe_cause(error)}")
             if run.detached:
                 context.ended = True
                 if failure is not None:
@@ -246,7 +252,7 @@ class ActionRunner(KeyedOperator):
         if self.log is not None:
             self.log.done(context.call_prefix)
         error, attempts = unwrapped(error)
-        if deals_with(self, run, action, event, error, attempts):
+        if not isinstance(error, CallLogFailed) and deals_with(self, run, action, event, error, attempts):
             self.metrics.get_counter("handled_failures").inc()
             return
         self._run_failed(run, action.name, event, error, attempts)
@@ -254,7 +260,8 @@ class ActionRunner(KeyedOperator):
     def _run_failed(
         self, run: AgentRun, action: str, event: Event, error: BaseException, attempts: int = 1
     ) -> None:
-        skips = self._on_error is not ErrorHandling.FAIL
+        # A log that cannot be written is no fault of the input.
+        skips = self._on_error is not ErrorHandling.FAIL and not isinstance(error, CallLogFailed)
         failure = explained(self.plan.name, action, run.key, event, error, skipped=skips, attempts=attempts)
         shows_secret = self.resources.hide_secrets(failure)
         if self.recorder is not None:

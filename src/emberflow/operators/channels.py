@@ -55,6 +55,10 @@ class ChannelClock:
             self._watermarks[channel] = watermark
             self.changed = True
 
+    def held(self, hold: ChannelId) -> int:
+        """Where a part of a channel stays behind; at the end of time if it does not."""
+        return self._watermarks.get(hold, MAX_WATERMARK)
+
     def hold(self, hold: ChannelId, watermark: int) -> None:
         """A part of a channel stays behind the rest of it."""
         if self._watermarks.get(hold) != watermark:

@@ -209,6 +209,72 @@ def test_a_part_does_not_grow_beyond_what_is_in_flight(tmp_path: Path) -> None:
     assert again.find("s/parked-1/1/1") is not None
 
 
+def test_an_end_that_a_rewritten_part_leaves_out_is_known(tmp_path: Path) -> None:
+    first, second = log_in(tmp_path), log_in(tmp_path)
+    first.begin(0)
+    assert first.claim("s/k-1/1/")
+    assert first.claim("s/l-1/1/")
+    first.flush()
+    second.refresh()
+    assert second.running("s/k-1/1/")
+    lost = log_in(tmp_path)
+    lost.write_now(record("s/m-1/1/1"))
+    lost.close()
+    first.ended("s/k-1/1/")
+    first.begin(1)
+    second.refresh()
+    assert not second.running("s/k-1/1/")
+    assert second.running("s/l-1/1/")
+
+
+def test_the_latest_due_time_counts_in_whatever_order_parts_are_read(tmp_path: Path) -> None:
+    logs = [log_in(tmp_path) for _ in range(4)]
+    for epoch, log in enumerate(logs):
+        log.begin(epoch)
+        log.set_due("1/7", 100 + epoch)
+        log.flush()
+    logs[1].begin(9)
+    logs[1].set_due("1/7", None)
+    for log in logs:
+        log.close()
+    for _ in range(2):
+        reader = log_in(tmp_path)
+        reader.begin(10)
+        assert reader.next_due_ms() is None
+        reader.close()
+
+
+def test_a_process_that_was_taken_for_dead_learns_of_it(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.write_now(record("s/k-1/1/1"))
+    other = FileCallStore(tmp_path)
+    (owner,) = other.owners()
+    other.remove(owner)
+    with pytest.raises(CallLogFailed, match="took this one for dead"):
+        log.write_now(record("s/k-1/1/2"))
+
+
+def test_what_could_not_be_noted_is_an_error_of_the_next_batch(tmp_path: Path) -> None:
+    (tmp_path / "calls").write_text("a file where a folder should be")
+    log = log_in(tmp_path / "calls")
+    assert log.claim("s/k-1/1/")
+    with pytest.raises(CallLogFailed, match="cannot be written"):
+        log.park({"s/k-1/1/": 0})
+    log.close()
+    with pytest.raises(CallLogFailed, match="is closed"):
+        log.ended("s/k-1/1/")
+
+
+def test_an_action_whose_end_was_lost_is_not_parked_for_ever(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.begin(0)
+    log.park({"s/k-1/1/": 2, "s/l-1/1/": 0})
+    log.write_now(record("s/k-2/1/1"))
+    log.done("s/k-2/1/")
+    log.begin(1)
+    assert log.parked() == ["s/l-1/1/"]
+
+
 def test_due_times_are_known_to_others(tmp_path: Path) -> None:
     first, second = log_in(tmp_path), log_in(tmp_path)
     first.set_due("1/7", 500)

@@ -8,6 +8,7 @@ touches again and again: a lock goes with the process, at once; a process that s
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
@@ -46,28 +47,29 @@ class FileCallStore:
         try:
             if self._file is None:
                 self._file = self._open()
-                self._size = 0
                 self._write(_MAGIC)
+            if any(len(record) > _LARGEST for record in records):
+                raise OSError(errno.EFBIG, f"a record is larger than {_LARGEST:,} bytes")
             self._write(b"".join(map(framed, records)))
             if sync:
                 os.fsync(self._file)
+            if os.fstat(self._file).st_nlink == 0:
+                raise OSError(errno.ESTALE, "another process took this one for dead and removed its part")
         except OSError as error:
             raise self._failed(error) from error
 
     def replace(self, records: Sequence[bytes]) -> None:
-        before = self._path()
-        had_file = self._file is not None
+        before = [path for path in self._files() if _owner_of(path) == self.owner]
         if self._file is not None:
             os.close(self._file)
             self._file = None
         self._number += 1
+        self._size = 0
         if records:
             self.append(records, sync=True)
-        else:
-            self._size = 0
-        if had_file:
+        for path in before:
             with contextlib.suppress(OSError):
-                before.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
     def _open(self) -> int:
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -85,10 +87,11 @@ class FileCallStore:
                 rest = rest[written:]
                 self._size += written
         except OSError:
-            # What follows a torn record would never be read.
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, before)
-                self._size = before
+            # What follows a torn record would never be read: the next one goes to another file.
+            self._size = before
+            os.close(self._file)
+            self._file = None
+            self._number += 1
             raise
 
     @property
@@ -145,8 +148,11 @@ class FileCallStore:
                     pass
                 else:
                     return False
-        except OSError:
+        except FileNotFoundError:
             return False
+        except OSError:
+            # Too many open files, say: no reason to take another process for dead.
+            return True
         # By this process's own clock: two machines, or the same one after its clock was set, may not agree.
         now_s = time.monotonic()
         seen, since_s = self._beats.get(owner, (None, now_s))

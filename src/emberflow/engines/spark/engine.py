@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -34,7 +35,7 @@ from emberflow.engines.spark.shipping import make_archive
 from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
 from emberflow.errors import InvalidArgument
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
-from emberflow.plan.job import JobConfig, RuntimeExecutionMode
+from emberflow.plan.job import JobConfig, RuntimeExecutionMode, new_job_id
 from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
 from emberflow.savepoints.restore import SavepointStart
@@ -132,7 +133,10 @@ class SparkEngine:
         check_capabilities(graph, config, self.name)
         (node,) = graph.sinks
         schema = node.spec.sink.schema  # type: ignore[attr-defined]
-        spec = self._spec(graph, config, f"frame{os.getpid()}x{id(graph):x}", Path(tempfile.gettempdir()))
+        # A directory of its own: the caller may run any number of these, and none may see another one's calls.
+        home = Path(tempfile.mkdtemp(prefix="emberflow-frame-"))
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
+        spec = self._spec(graph, config, f"frame{new_job_id()}", home)
         translation = self._translation(spec)
         wanted = query_settings(config.parallelism, "")
         for name, value in wanted.items():

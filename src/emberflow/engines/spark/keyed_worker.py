@@ -113,8 +113,12 @@ class KeyedLevel:
             number: group for group, number in enumerate(group_ids(spec.max_parallelism, spec.parallelism))
         }
         batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        opened = {number: open_stage(self._data, number, partition)[1] for number in variables}
+        for stage in opened.values():
+            # First all of them: none may hear of calls that another one has not yet given up.
+            stage.abandon()
         for number, (hot, cold) in variables.items():
-            _, stage = open_stage(self._data, number, partition)
+            stage = opened[number]
             stage.exits.new_batch(partition << 32, 0)
             stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
             self._stages[number] = _StageState(
@@ -182,6 +186,9 @@ class KeyedLevel:
         """The task is over. Where event time has reached its end, so have the functions."""
         for state in self._stages.values():
             state.stage.task.sync()
+        for log in {id(log): log for state in self._stages.values() if (log := state.stage.log)}.values():
+            # Before the batch can be committed: what is done must not be forgotten with this process.
+            log.flush()
         for number in self._ended:
             stage = self._stages[number].stage
             stage.calls.hand_over()
@@ -269,8 +276,8 @@ class KeyedLevel:
         # One that is not in the future fires in this batch, and not again.
         if due is None or (layout.armed_ms is not None and now_ms < layout.armed_ms <= due):
             return
-        # A timer that is set while timers fire is looked at in the next batch, and one for `now` would be lost.
-        layout.armed_ms = max(due, now_ms + 1) if in_timer else max(due, 0)
+        # What is due by now has been served, or became due too late for this batch: one for `now` would be lost.
+        layout.armed_ms = max(due, now_ms + 1)
         scope.processing_timers.changed = True
         if self._pairs:
             self._set_pair(layout.armed_ms)
@@ -309,7 +316,7 @@ def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
     }
     clock = head.scope.channels
     for hold, watermark in holds.items():
-        if watermark is not None and watermark != MAX_WATERMARK:
+        if watermark is not None and watermark < clock.held(hold):
             clock.hold(hold, watermark)
     for packet in packets:
         channel = (packet.edge, packet.channel)
@@ -324,6 +331,8 @@ def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
     for hold, watermark in holds.items():
         if watermark == MAX_WATERMARK:
             clock.release(hold)
+        elif watermark is not None:
+            clock.hold(hold, watermark)
     for channel, watermark in late.items():
         head.receive(inputs[channel[0]], channel, _EMPTY, watermark)
     if holds:

@@ -169,6 +169,8 @@ class ExchangePacker:
     def new_batch(self, sequence: int) -> None:
         """A new task begins; packets are numbered from `sequence` on."""
         self.sequence = sequence
+        # Of an attempt that was given up, if anything.
+        self._columns = [None] * len(self._columns)
         self._sent_watermark = MIN_WATERMARK
         self._watermark = None
         self._pending = []
@@ -221,6 +223,8 @@ class SinkPacker:
         ]
 
     def new_batch(self, sequence: int) -> None:
+        self._batches = []
+        self._count = 0
         self.sequence = sequence
 
 

@@ -20,6 +20,8 @@ class Ticks:
         self._log = log
         self._last_s = 0.0
         self._served: set[str] = set()
+        self._served_ms: int | None = None
+        """A due time that a batch was already run for."""
         self._pause_s = 0.0
 
     def due(self) -> bool:
@@ -30,7 +32,7 @@ class Ticks:
         parked = log.parked()
         ended = {action for action in parked if not log.running(action)}
         at_ms = log.next_due_ms()
-        timer = at_ms is not None and at_ms <= time.time() * 1000
+        timer = at_ms is not None and at_ms != self._served_ms and at_ms <= time.time() * 1000
         if not ended and not timer:
             self._served = set()
             self._pause_s = 0.0
@@ -42,5 +44,6 @@ class Ticks:
             if now_s - self._last_s < self._pause_s:
                 return False
         self._served = ended
+        self._served_ms = at_ms if timer else self._served_ms
         self._last_s = now_s
         return True

@@ -11,7 +11,7 @@ from pathlib import Path
 from emberflow.engines.approvals import approvals_in
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.addresses import job_store
-from emberflow.engines.calls import ThreadCalls
+from emberflow.engines.calls import CallsOfJob, ThreadCalls
 from emberflow.engines.limit_ledger import FileLedgers
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.packing import Row, SparkExits
@@ -45,7 +45,8 @@ class WorkerStage:
         self.calls = calls
         self.log = call_log(spec) if spec.calls_dir else None
         approvals = approvals_in(str(Path(spec.calls_dir).parent)) if spec.calls_dir else None
-        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, calls, self.log, approvals)
+        own_calls = CallsOfJob(calls, spec.job_id)
+        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, own_calls, self.log, approvals)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self._told: set[int] = set()
@@ -100,8 +101,9 @@ def call_log(spec: JobSpec) -> StoredCallLog:
     place = (spec.call_store, spec.calls_dir, spec.job_id)
     found = _logs.get(place)
     if found is None:
-        while len(_logs) >= _KEPT:
-            _logs.pop(next(iter(_logs))).close()
+        used = {id(stage.log) for stage in _stages.values()}
+        for other in [key for key, log in _logs.items() if id(log) not in used]:
+            _logs.pop(other).close()
         found = _logs[place] = StoredCallLog(job_store(*place), claims=not spec.batch)
     return found
 
@@ -128,12 +130,16 @@ def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, Worke
     key = (hashlib.sha256(data).hexdigest(), stage_id)
     stage = _stages.get(key)
     if stage is None:
-        while len(_stages) >= _KEPT:
-            # The stages of jobs that have ended long ago; jobs of one session share the worker.
-            _stages.pop(next(iter(_stages))).task.close()
+        # The stages of jobs that have ended long ago; jobs of one session share the worker.
+        idle = [item for item, other in _stages.items() if not other.task.calls_in_background]
+        for item in idle[: max(0, len(_stages) - _KEPT + 1)]:
+            _stages.pop(item).task.close()
         for other in _stages.values():
             if other.job_id == spec.job_id:
                 # Of an earlier start of the job in the same session.
                 other.abandon()
-        stage = _stages[key] = WorkerStage(spec, stage_id, _calls, subtask)
+        stage = WorkerStage(spec, stage_id, _calls, subtask)
+    # The one that was used last comes last.
+    _stages.pop(key, None)
+    _stages[key] = stage
     return spec, stage
