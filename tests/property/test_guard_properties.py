@@ -109,7 +109,7 @@ def modelled(inputs: list[Input]) -> dict[str, Key]:
         if not error:
             key.memory.setdefault("seen", []).append((number, attempts))
             key.outputs.append((name, number, "begun", attempts))
-            left = min(TOKENS - key.spent, PER_RUN - tokens)
+            left = max(0, min(TOKENS - key.spent, PER_RUN - tokens))
             key.outputs.append((name, number, "done", attempts, left))
             if delay:
                 key.later.append((delay, number))

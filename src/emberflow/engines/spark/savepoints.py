@@ -126,7 +126,7 @@ def last_batch(checkpoint: Path, folder: str) -> int | None:
     """The newest batch that has begun (`offsets`) or is committed (`commits`)."""
     try:
         names = [path.name for path in (checkpoint / folder).iterdir()]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return max((int(name) for name in names if name.isdigit()), default=None)
 
