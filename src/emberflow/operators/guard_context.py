@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import time
 from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -145,11 +144,10 @@ class ContextGuards:
         later.id = ""
         later.upstream_event_id = self._event.id
         later.upstream_action_name = self._action.name
-        now_ms = run.scope.clock.now_ms()
-        if run.detached:
-            # The clock of a micro-batch stands still behind it.
-            now_ms = max(now_ms, int(time.time() * 1000))
-        due_ms = now_ms + int(delay_ms)
+        clock = run.scope.clock
+        # The clock of a micro-batch stands still when the batch is over, and the action may not be.
+        live_ms = getattr(clock, "live_ms", clock.now_ms)
+        due_ms = (live_ms() if run.detached else clock.now_ms()) + int(delay_ms)
         self._beyond().later.append((due_ms, later, run.timestamp))
 
     def _check_alive(self, what: str) -> None:

@@ -32,6 +32,10 @@ class BatchClock:
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
+    def live_ms(self) -> int:
+        """For what goes on behind the batch."""
+        return max(self.now_ms(), SystemClock().now_ms())
+
 
 class WorkerStage:
     """A stage that stays open in this process."""
