@@ -257,6 +257,50 @@ def check_time(simulation: Simulation, outputs: list[list[Any]]) -> None:
     assert current == MAX_WATERMARK
 
 
+def drive(simulation: Simulation, data: st.DataObject, *, batch: int, saves: int) -> None:
+    """Moves of any kind in any order, until everything is done."""
+    crashes = saved = 0
+    while not simulation.ended or simulation.harness.unfinished:
+        harness = simulation.harness
+        # Progress first: the plainest example is an undisturbed run.
+        moves: list[str] = []
+        if simulation.position < len(simulation.inputs):
+            moves += ["send", "send", "send"]
+        elif not simulation.ended:
+            moves += ["end", "end"]
+        if harness.calls.open:
+            moves += ["step"] * 4
+        if harness.waits_to_resume:
+            moves += ["resume"] * 2
+        if simulation.background:
+            moves += ["background"] * 3
+        moves += ["save", "park"] if saved < saves else []
+        moves += ["crash", "repeat"] if crashes < 4 else []
+        match data.draw(st.sampled_from(moves)):
+            case "send":
+                simulation.send(data.draw(st.integers(1, batch)))
+            case "end":
+                simulation.end()
+            case "step":
+                harness.calls.step(data.draw(st.integers(0, len(harness.calls.open) - 1)))
+            case "resume":
+                harness.resume()
+            case "background":
+                simulation.step_background(data.draw(st.integers(0, len(simulation.background) - 1)))
+            case "save":
+                saved += 1
+                simulation.save()
+            case "park":
+                saved += 1
+                simulation.park()
+            case "repeat":
+                crashes += 1
+                simulation.repeat()
+            case _:
+                crashes += 1
+                simulation.crash()
+
+
 def id_of(value: Any) -> Any:
     return value[0], value[1], value[2]
 
@@ -277,46 +321,7 @@ def test_any_order_any_crash_gives_what_one_input_at_a_time_gives(
     simulation = Simulation(inputs, marks)
     digests = {key: simulation.harness.head.key_digest(key) for key in "abc"}
     outputs, memories = modelled(inputs, digests)
-    crashes = saves = 0
-    while not simulation.ended or simulation.harness.unfinished:
-        harness = simulation.harness
-        # Progress first: the plainest example is an undisturbed run.
-        moves: list[str] = []
-        if simulation.position < len(inputs):
-            moves += ["send", "send", "send"]
-        elif not simulation.ended:
-            moves += ["end", "end"]
-        if harness.calls.open:
-            moves += ["step"] * 4
-        if harness.waits_to_resume:
-            moves += ["resume"] * 2
-        if simulation.background:
-            moves += ["background"] * 3
-        moves += ["save", "park"] if saves < 8 else []
-        moves += ["crash", "repeat"] if crashes < 4 else []
-        match data.draw(st.sampled_from(moves)):
-            case "send":
-                simulation.send(data.draw(st.integers(1, 4)))
-            case "end":
-                simulation.end()
-            case "step":
-                harness.calls.step(data.draw(st.integers(0, len(harness.calls.open) - 1)))
-            case "resume":
-                harness.resume()
-            case "background":
-                simulation.step_background(data.draw(st.integers(0, len(simulation.background) - 1)))
-            case "save":
-                saves += 1
-                simulation.save()
-            case "park":
-                saves += 1
-                simulation.park()
-            case "repeat":
-                crashes += 1
-                simulation.repeat()
-            case _:
-                crashes += 1
-                simulation.crash()
+    drive(simulation, data, batch=4, saves=8)
     harness = simulation.harness
     emitted = [item.value for item in simulation.whole_log if isinstance(item, Emitted)]
     for key in "abc":

@@ -17,7 +17,7 @@ from emberflow.operators.guard_timers import LATER
 from emberflow.testing import Crash, Emitted, TestSource, per_key
 from emberflow.testing.hosts import LOCAL
 from tests.conformance.guards import guarded, with_letters
-from tests.property.test_agent_properties import Simulation
+from tests.property.test_agent_properties import Simulation, drive
 from tests.unit.operators.test_agent_calls import AgentHarness, Turn
 
 ATTEMPTS, TOKENS, PER_RUN = 3, 60, 25
@@ -151,42 +151,7 @@ def test_any_failures_any_crash_give_what_one_input_at_a_time_gives(
 ) -> None:
     simulation = GuardedSimulation(inputs, [-1] * (len(inputs) + 1))  # type: ignore[arg-type]
     expected = modelled(inputs)
-    crashes = saves = 0
-    while not simulation.ended or simulation.harness.unfinished:
-        harness = simulation.harness
-        moves: list[str] = []
-        if simulation.position < len(inputs):
-            moves += ["send"] * 3
-        elif not simulation.ended:
-            moves += ["end"] * 2
-        moves += ["step"] * 4 if harness.calls.open else []
-        moves += ["resume"] * 2 if harness.waits_to_resume else []
-        moves += ["background"] * 3 if simulation.background else []
-        moves += ["save", "park"] if saves < 6 else []
-        moves += ["crash", "repeat"] if crashes < 4 else []
-        match data.draw(st.sampled_from(moves)):
-            case "send":
-                simulation.send(data.draw(st.integers(1, 3)))
-            case "end":
-                simulation.end()
-            case "step":
-                harness.calls.step(data.draw(st.integers(0, len(harness.calls.open) - 1)))
-            case "resume":
-                harness.resume()
-            case "background":
-                simulation.step_background(data.draw(st.integers(0, len(simulation.background) - 1)))
-            case "save":
-                saves += 1
-                simulation.save()
-            case "park":
-                saves += 1
-                simulation.park()
-            case "repeat":
-                crashes += 1
-                simulation.repeat()
-            case _:
-                crashes += 1
-                simulation.crash()
+    drive(simulation, data, batch=3, saves=6)
     check(simulation, expected)
 
 

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.cli.subcommands import directory_command
 from emberflow.observability.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -39,30 +40,17 @@ def add_parser(subparsers: Any) -> None:
         allow_abbrev=False,
     )
     kinds: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listing = _command(kinds, "list", "print the questions that wait, the oldest first")
+    listing = directory_command(kinds, "list", "print the questions that wait, the oldest first", EPILOG)
     listing.add_argument("--all", action="store_true", help="also those that were answered or have expired")
     listing.add_argument("--json", action="store_true", help="one JSON object per line")
     listing.set_defaults(run=run_list)
-    answering = _command(kinds, "answer", "answer a question")
+    answering = directory_command(kinds, "answer", "answer a question", EPILOG)
     answering.add_argument("id", metavar="ID", help="the question's id, or the beginning of it")
     answering.add_argument("answer", metavar="ANSWER", help="one of the question's options, e.g. approve")
     answering.add_argument("--note", default="", help="why; the agent gets it as answer.note")
     answering.add_argument("--by", metavar="WHO", help="who answers; default: the current user")
     answering.add_argument("--json", action="store_true", help="print the question as JSON")
     answering.set_defaults(run=run_answer)
-
-
-def _command(kinds: Any, name: str, what: str) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = kinds.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument("directory", metavar="DIR", help="the checkpoint directory of the job")
-    return made
 
 
 def run_list(args: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.cli.subcommands import directory_command
 from emberflow.observability.terminal_text import clean, fit
 
 if TYPE_CHECKING:
@@ -61,15 +62,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _command(kinds: Any, name: str, what: str) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = kinds.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument("directory", metavar="DIR", help="the checkpoint directory of the job")
+    made = directory_command(kinds, name, what, EPILOG)
     made.add_argument("--json", action="store_true", help="one JSON object per line")
     return made
 

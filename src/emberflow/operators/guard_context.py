@@ -216,4 +216,4 @@ class ContextGuards:
             self.beyond.asked.clear()
 
     def _durable_calls(self) -> ActionCalls | None:
-        raise NotImplementedError
+        raise NotImplementedError(type(self).__name__)

@@ -207,11 +207,9 @@ class KeyedLevel:
             return
         if layout.armed_ms is not None and layout.armed_ms <= now_ms:
             layout.armed_ms = None
-        self._work(state, kg, opened, now_ms, in_timer=True)
+        self._work(state, kg, opened, now_ms)
 
-    def _work(
-        self, state: _StageState, kg: int, opened: _Opened, now_ms: int, *, in_timer: bool = False
-    ) -> None:
+    def _work(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
         """What is due in the entered group; then it is stored, or kept open until its calls are waited for."""
         if self._timed:
             state.head.fire_processing_timers()
@@ -219,7 +217,7 @@ class KeyedLevel:
         if state.head.busy:
             self._open[(kg, state.number)] = opened
         else:
-            self._leave(state, kg, opened, now_ms, in_timer=in_timer)
+            self._leave(state, kg, opened, now_ms)
 
     def _collect(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
         """Waits for the calls of an open group. What still waits at the deadline goes on in the background."""
@@ -227,12 +225,12 @@ class KeyedLevel:
         stage.wait_for_calls(self._deadline_s)
         state.head.enter(opened.scope)
         if not state.head.busy:
-            self._leave(state, kg, opened, now_ms, in_timer=True)
+            self._leave(state, kg, opened, now_ms)
             return
         with stage.calls.at_rest():
             stage.calls.hand_over()
             state.head.enter(opened.scope)
-            self._leave(state, kg, opened, now_ms, in_timer=True)
+            self._leave(state, kg, opened, now_ms)
 
     def _enter(self, state: _StageState, kg: int, now_ms: int, hot: Any = None) -> _Opened:
         stored = hot or state.hot.get()
@@ -243,13 +241,11 @@ class KeyedLevel:
         state.head.enter(scope)
         return _Opened(layout, scope, scope.watermark if scope.parked else None)
 
-    def _leave(
-        self, state: _StageState, kg: int, opened: _Opened, now_ms: int, *, in_timer: bool = False
-    ) -> None:
+    def _leave(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
         layout, scope = opened.layout, opened.scope
         state.head.before_save()
         if self._timed:
-            self._arm(state, kg, opened, now_ms, in_timer=in_timer)
+            self._arm(state, kg, opened, now_ms)
         data = layout.commit(scope)
         if data is not None:
             state.hot.update((data,))
@@ -262,7 +258,7 @@ class KeyedLevel:
         if scope.ended:
             self._ended.add(state.number)
 
-    def _arm(self, state: _StageState, kg: int, opened: _Opened, now_ms: int, *, in_timer: bool) -> None:
+    def _arm(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
         """Keeps Spark's timers set for the group's next processing-time timer, and for the next batch while runs are
         parked."""
         layout, scope = opened.layout, opened.scope
