@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.approvals import give_answer, questions
+from emberflow.engines.approval_answers import give_answer, questions
 from emberflow.engines.dead_letters import letters, redrive
 from emberflow.testing import STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
 from tests.conformance.guards import guarded, waiting_for_people, with_letters

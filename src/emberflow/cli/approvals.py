@@ -14,7 +14,7 @@ from emberflow.cli.subcommands import directory_command
 from emberflow.observability.terminal_text import clean
 
 if TYPE_CHECKING:
-    from emberflow.engines.approvals import StoredQuestion
+    from emberflow.engines.approval_answers import StoredQuestion
 
 EPILOG = f"""\
 examples:
@@ -54,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    from emberflow.engines.approvals import questions
+    from emberflow.engines.approval_answers import questions
 
     found = questions(args.directory, answered=args.all)
     for item in found:
@@ -65,7 +65,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_answer(args: argparse.Namespace) -> int:
-    from emberflow.engines.approvals import give_answer
+    from emberflow.engines.approval_answers import give_answer
 
     item = give_answer(args.directory, args.id, args.answer, note=args.note, by=args.by)
     if args.json:

@@ -13,7 +13,9 @@ import pytest
 
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
-from emberflow.engines.approvals import APPROVALS_FOLDER, FileApprovals, give_answer, questions, short_id
+from emberflow.engines.approval_answers import give_answer, questions
+from emberflow.engines.approval_files import APPROVALS_FOLDER, short_id
+from emberflow.engines.approvals import FileApprovals
 from emberflow.errors import ApprovalExpired, CheckpointUnusable, InvalidArgument
 from emberflow.operators.guard_approvals import NO_DEFAULT, HumanAnswer, Question, ask, check_question
 

@@ -32,7 +32,7 @@ from emberflow.agents import (
     chat_model_connection,
     chat_model_setup,
 )
-from emberflow.engines.approvals import give_answer, questions
+from emberflow.engines.approval_answers import give_answer, questions
 from emberflow.engines.dead_letters import letters, redrive
 from emberflow.errors import ActionFailed, BudgetExceeded, InvalidArgument, StepLimitReached
 from emberflow.operators.agent_guards import jitter_share

@@ -1,0 +1,64 @@
+"""Questions and answers as small files below the checkpoint directory: their names, how one is written and read.
+
+A question is a file that appears once, under a name made of its call's id; so is its answer. Whoever links the answer's
+file first has answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+from emberflow.errors import CheckpointUnusable, describe_cause
+
+APPROVALS_FOLDER = "approvals"
+QUESTION, ANSWER, HISTORY = ".question.json", ".answer.json", "history.jsonl"
+VERSION = 1
+
+
+def short_id(call_id: str) -> str:
+    return hashlib.sha256(call_id.encode()).hexdigest()[:12]
+
+
+def link_once(path: Path, body: dict[str, Any]) -> bool:
+    """Writes a file that appears whole or not at all; False if there is one already."""
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as file:
+            json.dump(body, file)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return True
+    except OSError as error:
+        raise CheckpointUnusable(
+            f"the approval {path} cannot be written",
+            cause=describe_cause(error),
+            way_out="free space, or let this user write there",
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CheckpointUnusable(
+            f"the approval {path} cannot be read", cause=describe_cause(error), way_out="remove the file"
+        ) from error
