@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from emberflow.agents import AgentsExecutionEnvironment
 from emberflow.errors import ActionFailed
+from emberflow.streams import TumblingEventTimeWindows, WatermarkGenerator, WatermarkStrategy
 from emberflow.testing import SPARK, Host, literal_files, on_every_host, read_committed
 from tests.recovery.slow_calls import SlowCalls, lines
 
@@ -71,3 +73,33 @@ def test_a_job_is_stopped_while_calls_are_parked(host: Host, tmp_path: Path) -> 
     ended = lines(tmp_path, "ended")
     assert len(set(ended)) == 2 + 6 * 2
     assert all(begun.count(name) <= 2 for name in begun)
+
+
+class OnlyTheEnd(WatermarkGenerator):
+    """Says nothing; a channel's end is passed on without it."""
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        pass
+
+
+@on_every_host(hosts=[SPARK])
+def test_the_end_of_the_input_does_not_overtake_a_parked_run(host: Host, tmp_path: Path) -> None:
+    """With a generator behind the agent that replaces its watermarks: windows wait for what is parked."""
+    inputs = [("slow", 1, [2.5]), *((f"fast{number}", 1, [0.05]) for number in range(5))]
+    env = host.environment(checkpoint_dir=tmp_path / "checkpoints")
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    outputs = agents_env.from_datastream(env.from_collection(inputs), lambda value: value[0])
+    stamped = WatermarkStrategy.for_generator(OnlyTheEnd).with_timestamp_assigner(lambda value, timestamp: 100)
+    (
+        outputs.apply(SlowCalls(tmp_path))
+        .to_datastream()
+        .assign_timestamps_and_watermarks(stamped)
+        .key_by(lambda value: value[1])
+        .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
+        .reduce(lambda a, b: ("all", a[1], a[2] + b[2], 0))
+        .sink_to(literal_files(tmp_path / "output"))
+        .uid("files")
+    )
+    env.execute("parking")
+
+    assert read_committed(tmp_path / "output") == [("all", 1, 6, 0)]

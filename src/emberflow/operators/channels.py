@@ -70,6 +70,15 @@ class ChannelClock:
             self._active_ms.pop(hold, None)
             self.changed = True
 
+    def ended(self) -> list[ChannelId]:
+        """Channels that have come to their end, none of whose parts stays behind."""
+        behind = {channel[0] for channel in self._watermarks if is_hold(channel)}
+        return [
+            channel
+            for channel, watermark in self._watermarks.items()
+            if watermark == MAX_WATERMARK and channel[0] not in behind
+        ]
+
     def minimum(self, now_ms: int, without: ChannelId | None = None) -> int:
         """The merged watermark, optionally leaving one channel out; −∞ while every channel is idle."""
         lowest = MAX_WATERMARK if without is not None else None

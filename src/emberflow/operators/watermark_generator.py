@@ -38,14 +38,18 @@ class WatermarkGeneratorOperator(KeyedOperator):
     def receive(self, input_index: int, channel: ChannelId, batch: Batch, watermark: int | None) -> None:
         if batch.values:
             self._channel(channel, batch)
-        # An earlier strategy's watermarks are replaced by the generator's, but the end of a channel is passed on,
-        # by the scope that has the channel's records: another one might overtake them.
         if watermark == MAX_WATERMARK:
+            self.scope.channels.advance(channel, MAX_WATERMARK)
+            self.merge_watermarks()
+
+    def merge_watermarks(self) -> None:
+        """An earlier strategy's watermarks are replaced by the generator's, but the end of a channel is passed on, by the
+        scope that has the channel's records: another one might overtake them. Not while a part of it stays behind."""
+        for channel in self.scope.channels.ended():
             if self.scope.owns(channel):
                 self.select_channel(channel)
                 self.output.watermark(MAX_WATERMARK)
-            self.scope.channels.advance(channel, MAX_WATERMARK)
-            self.merge_watermarks()
+        super().merge_watermarks()
 
     def on_watermark(self, watermark: int) -> None:
         self.scope.watermark = watermark

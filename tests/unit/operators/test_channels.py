@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
-from emberflow.operators.channels import ChannelClock
+from emberflow.operators.channels import ChannelClock, hold_channel
 
 A, B = (0, 0), (0, 1)
 
@@ -68,3 +68,15 @@ def test_saved_channels_come_back() -> None:
     assert again.saved() == clock.saved()
     assert again.minimum(105) == MIN_WATERMARK
     assert again.minimum(141) == MIN_WATERMARK
+
+
+def test_a_channel_has_not_ended_while_a_part_of_it_stays_behind() -> None:
+    other = (1, 0)
+    clock = ChannelClock([A, B, other], {})
+    clock.advance(A, MAX_WATERMARK)
+    clock.advance(other, MAX_WATERMARK)
+    hold = hold_channel(0, 3)
+    clock.hold(hold, 10)
+    assert clock.ended() == [other]
+    clock.release(hold)
+    assert clock.ended() == [A, other]
