@@ -13,12 +13,14 @@ from typing import Any
 from emberflow.agents import (
     Agent,
     AgentsExecutionEnvironment,
+    Budget,
     Event,
     InputEvent,
     OutputEvent,
     RunnerContext,
     action,
 )
+from emberflow.errors import BudgetExceeded
 from emberflow.streams import (
     DataGeneratorSource,
     KeyedProcessFunction,
@@ -34,6 +36,8 @@ from tests.recovery.torture.model_client import Refused, ask, ask_blocking, note
 
 EVERY_MS = 100
 """Event time between two inputs; windows and timers are a second long."""
+A_MONTH_MS = 30 * 86_400_000
+"""Later than any jump of the clock: what is sent for then comes when the input has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +64,27 @@ class Researched(Event):
     amount: int
 
 
+class Reminder(Event):
+    pass
+
+
 class Desk(Agent):
-    """Per input: one call, then one of four kinds of research, a note made by a plain action, and the closing."""
+    """Per input: one call, then one of four kinds of research, a note made by a plain action, and the closing. Per key:
+    a budget that is too small, and a reminder."""
 
     def __init__(self, port: int, finished: str) -> None:
         super().__init__("desk")
         self._port = port
         self._finished = finished
+        self.add_budget(Budget(tokens=2_000, per="key")).add_budget(Budget(steps=10))
 
     @action(InputEvent)
     async def open_case(self, event: InputEvent, ctx: RunnerContext) -> None:
         key, number, at_ms = event.input
         memory = ctx.short_term_memory
         memory.set("count", memory.get("count", 0) + 1)
+        if memory.get("count") == 1:
+            ctx.send_event_after(A_MONTH_MS, Reminder())
         ctx.sensory_memory.set("prompts", [f"open {key} {number}"])
         first = await self._ask(ctx, f"open {key} {number}")
         memory.set("opened.last", number)
@@ -100,6 +112,10 @@ class Desk(Agent):
         last = await self._ask(ctx, f"close {event.number} {event.amount}")
         memory.append("amounts", event.amount)
         memory.set("total", memory.get("total", 0) + last)
+        try:
+            ctx.spend(tokens=last)
+        except BudgetExceeded:
+            memory.set("overspent", memory.get("overspent", 0) + 1)
         ctx.send_event(
             OutputEvent(
                 (
@@ -114,9 +130,16 @@ class Desk(Agent):
                     list(memory.get("amounts")),
                     list(ctx.sensory_memory.get("prompts")),
                     ctx.run_id,
+                    (ctx.budget_left("steps"), ctx.budget_left("tokens"), memory.get("overspent", 0)),
                 )
             )
         )
+
+    @action(Reminder)
+    async def remind(self, event: Reminder, ctx: RunnerContext) -> None:
+        value = await self._ask(ctx, f"remind {ctx.key}")
+        found = (value, ctx.short_term_memory.get("total"), ctx.budget_left("tokens"), ctx.run_id)
+        ctx.send_event(OutputEvent(("reminder", ctx.key, *found)))
 
     # kinds of research
 
@@ -206,9 +229,11 @@ def build(
     )
     stream = env.from_source(source, stamped, "cases").uid("cases")
     agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
-    answers = (
+    said = (
         agents_env.from_datastream(stream, lambda value: value[0]).apply(Desk(port, finished)).to_datastream()
     )
+    answers = said.filter(lambda value: value[0] == "answer")
+    reminders = said.filter(lambda value: value[0] == "reminder")
     windows = (
         answers.key_by(lambda value: value[1])
         .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
@@ -216,4 +241,4 @@ def build(
         .map(lambda value: ("window", value[1], value[2], value[3]))
     )
     booked = answers.key_by(lambda value: value[1]).process(Ledger(count * EVERY_MS * 10)).uid("ledger")
-    booked.union(windows).sink_to(literal_files(out)).uid("out")
+    booked.union(windows, reminders).sink_to(literal_files(out)).uid("out")
