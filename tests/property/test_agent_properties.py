@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from emberflow.agents import Agent, Event, InputEvent, OutputEvent
 from emberflow.events.batch import MAX_WATERMARK
-from emberflow.operators.agent_run import MEMORY, RUN, SEQUENCE, SIZE
+from emberflow.operators.agent_run import RUN, SEQUENCE
+from emberflow.operators.run_memory import MEMORY, SIZE
 from emberflow.state.memory import tree_size
 from emberflow.testing import Emitted
 from tests.unit.operators.memory_log import MemoryLog

@@ -12,8 +12,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from emberflow.agents import Agent, Budget, ErrorEvent, Event, InputEvent, OutputEvent, Retry
-from emberflow.operators.agent_run import BUDGETS, MEMORY
+from emberflow.operators.agent_run import BUDGETS
 from emberflow.operators.guard_timers import LATER
+from emberflow.operators.run_memory import MEMORY
 from emberflow.testing import Crash, Emitted, TestSource, per_key
 from emberflow.testing.hosts import LOCAL
 from tests.conformance.guards import guarded, with_letters

@@ -1,4 +1,4 @@
-"""What a user reads when an action fails."""
+"""What a user reads when an action fails, and what an action must not return or send."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from emberflow.errors import (
     ActionFailed,
     EmberflowError,
     InvalidArgument,
+    NotSerializable,
     StepLimitReached,
     describe_cause,
     shorten,
 )
-from emberflow.events.agent_events import Event
+from emberflow.events.agent_events import Event, OutputEvent
+from emberflow.state.sizes import measure
 
 _NEED_NOT_STOP = (
     "one bad input need not stop the job: set AgentExecutionOptions.ON_ERROR to 'skip' or 'dead-letter'"
@@ -79,3 +81,28 @@ def check_result(result: Any) -> None:
             f"the action returned a {type(result).__name__} that nobody awaits",
             way_out="write it as: async def act(event, ctx)",
         )
+
+
+def check_event(event: Event, max_bytes: int) -> None:
+    """Raises for what cannot be sent."""
+    if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgument(
+            f"{shorten(event)} is not an event",
+            way_out="send_event() takes an Event, e.g. OutputEvent(output)",
+        )
+    try:
+        # All that the event holds; its attributes alone would have to be collected first.
+        size = measure(event.__dict__)
+    except NotSerializable as error:
+        raise NotSerializable(
+            f"the event {shorten(event)} cannot be serialised",
+            cause=error.cause,
+            way_out="send data, not locks, connections, files or generators",
+        ) from error
+    if size > max_bytes:
+        raise NotSerializable(
+            f"the event {event.type!r} has {size:,} bytes; the limit is {max_bytes:,}",
+            way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
+        )
+    if event.type == OutputEvent.EVENT_TYPE and "output" not in event.attributes:
+        raise InvalidArgument("the output event has no output", way_out="send OutputEvent(output)")

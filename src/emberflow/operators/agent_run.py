@@ -1,4 +1,4 @@
-"""One input's way through an agent: the tasks it set off, its memory, and the inputs of its key that wait behind it."""
+"""One input's way through an agent: the tasks it set off, and the inputs of its key that wait behind it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import copy
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import InvalidArgument, NotSerializable, ProgramChanged, shorten
-from emberflow.event_time.clock import Clock
-from emberflow.events.agent_events import Event, InputEvent, OutputEvent
+from emberflow.errors import InvalidArgument, ProgramChanged, shorten
+from emberflow.events.agent_events import Event, InputEvent
+from emberflow.operators.agent_errors import check_event
 from emberflow.operators.agent_guards import Failure
 from emberflow.operators.agent_routes import RunnableAction
 from emberflow.operators.budgets import Amounts, Budgets, KeySpending, added
 from emberflow.operators.guard_timers import Delayed
+from emberflow.operators.run_memory import RunMemory
 from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
-from emberflow.state.memory import Change, Journal, Memory, Write, tree_size
-from emberflow.state.pages import Fields
-from emberflow.state.sizes import measure
 
 if TYPE_CHECKING:
     from emberflow.operators.agent_actions import ActionRunner
@@ -28,9 +26,6 @@ Task = tuple[RunnableAction, Event]
 
 # Names in a key's entry.
 SEQUENCE = "seq"
-MEMORY = "memory"
-STAMPS = "memory_ms"
-SIZE = "memory_size"
 RUN = "run"
 BUDGETS = "budgets"
 
@@ -39,44 +34,32 @@ _WITH_GUARDS = 2
 """The same with one more field, for a run that has something to do with guards."""
 
 
-class AgentRun:
+class AgentRun(RunMemory):
     """Belongs to one key from its first input until nothing of the key is in flight any more."""
 
     __slots__ = (
         "_ordinal",
         "_prefix",
-        "_sensory",
-        "_sensory_root",
-        "_short_term",
-        "agent",
         "context",
         "current",
         "detached",
         "dormant",
         "early",
-        "entry",
         "failure",
         "first",
-        "journal",
         "key",
-        "marks",
-        "scope",
         "segment",
         "sequence",
         "spent",
         "steps",
         "tasks",
         "timestamp",
-        "undone",
         "waiting",
     )
 
     def __init__(self, agent: ActionRunner, scope: Scope, key: Any, entry: Entry) -> None:
-        self.agent = agent
-        self.scope = scope
+        super().__init__(agent, scope, entry)
         self.key = key
-        self.entry = entry
-        self.journal = Journal()
         self.tasks: deque[Task] = deque()
         self.waiting: deque[tuple[Any, int | None, Segment]] = deque()
         self.current: Task | None = None
@@ -87,10 +70,6 @@ class AgentRun:
         """Nobody waits for the action any more: its key goes on from what it leaves in the log."""
         self.dormant = False
         """Its action goes on elsewhere; this is only what is stored of it."""
-        self.undone: list[Change] | None = None
-        self.marks: Any = None
-        """What memory has to write, while a checkpoint is written without it."""
-        self._short_term: Memory | None = None
         self.first: Event | None = None
         """What began the run."""
         self.failure: Failure | None = None
@@ -109,8 +88,7 @@ class AgentRun:
         self.steps = 0
         self._ordinal = 0
         self._prefix = ""
-        self._sensory: Memory | None = None
-        self._sensory_root: Fields | None = None
+        self.new_sensory(None)
         self.failure = None
         self.spent = {}
         if value.__class__ is Delayed:
@@ -140,7 +118,7 @@ class AgentRun:
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""
-        self.check_event(event)
+        check_event(event, self.agent.max_event_bytes)
         if event.id:
             # Sent once more: a second occurrence, with an id of its own.
             event = copy.copy(event)
@@ -167,81 +145,6 @@ class AgentRun:
             self.entry[BUDGETS] = found
             self.entry.dirty = True
 
-    def check_event(self, event: Event) -> None:
-        """Raises for what cannot be sent."""
-        if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidArgument(
-                f"{shorten(event)} is not an event",
-                way_out="send_event() takes an Event, e.g. OutputEvent(output)",
-            )
-        try:
-            # All that the event holds; its attributes alone would have to be collected first.
-            size = measure(event.__dict__)
-        except NotSerializable as error:
-            raise NotSerializable(
-                f"the event {shorten(event)} cannot be serialised",
-                cause=error.cause,
-                way_out="send data, not locks, connections, files or generators",
-            ) from error
-        if size > self.agent.max_event_bytes:
-            raise NotSerializable(
-                f"the event {event.type!r} has {size:,} bytes; the limit is {self.agent.max_event_bytes:,}",
-                way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
-            )
-        if event.type == OutputEvent.EVENT_TYPE and "output" not in event.attributes:
-            raise InvalidArgument("the output event has no output", way_out="send OutputEvent(output)")
-
-    # memory
-
-    def read_pages(self) -> None:
-        """Reads all of the key's memory now: an action that waits may ask for it when the store cannot answer."""
-        memory: Fields | None = self.entry.get(MEMORY)
-        if memory is not None and memory.unread:
-            memory.store = self.scope.pages
-            memory.load_all()
-
-    def short_term(self) -> Memory:
-        found = self._short_term
-        if found is None:
-            found = self._short_term = self._open_short_term()
-        return found
-
-    def _open_short_term(self) -> Memory:
-        entry, agent = self.entry, self.agent
-        root: Fields | None = entry.get(MEMORY)
-        if root is None:
-            root = Fields()
-        root.store = self.scope.pages
-        stamps = None
-        if agent.ttl_ms:
-            stamps = entry.setdefault(STAMPS, {})
-
-        def changed() -> None:
-            entry[MEMORY] = root
-            entry.dirty = True
-
-        clock: Clock = self.scope.clock
-        return Memory(
-            "short-term", root, self.journal, agent.max_memory_bytes, entry.setdefault(SIZE, {}), changed,
-            ttl_ms=agent.ttl_ms, refresh_on_read=agent.refresh_on_read, stamps=stamps, clock=clock,
-        )  # fmt: skip
-
-    def sensory(self) -> Memory:
-        found = self._sensory
-        if found is None:
-            root = Fields() if self._sensory_root is None else self._sensory_root
-            self._sensory_root = root
-            totals = {"bytes": tree_size(root)}
-            found = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, totals)
-            self._sensory = found
-        return found
-
-    def repeat(self, writes: list[Write]) -> None:
-        """What an action wrote into a copy of this memory."""
-        for kind, method, path, value in writes:
-            memory = self.sensory() if kind == "sensory" else self.short_term()
-            memory.repeat(method, path, value)
-
     def adopt(self, sent: list[Event]) -> None:
         """Events that were identified by another copy of this run."""
         self._ordinal += len(sent)
@@ -257,10 +160,7 @@ class AgentRun:
 
     def save(self) -> None:
         """Puts the run into the key's entry, as it was before the waiting action began."""
-        memory: Fields | None = self.entry.get(MEMORY)
-        if memory is not None:
-            self.marks = memory.marks()
-        self.undone = self.journal.suspend()
+        self.set_back()
         tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
         guards = self._saved_guards()
         self.entry[RUN] = (
@@ -288,12 +188,7 @@ class AgentRun:
         """Goes on where `save` interrupted."""
         self.entry.pop(RUN, None)
         self.entry.dirty = True
-        if self.undone is not None:
-            self.journal.proceed(self.undone)
-            self.undone = None
-        if self.marks is not None:
-            self.entry[MEMORY].mark_again(self.marks)
-            self.marks = None
+        self.set_forth()
 
     def restore(self) -> list[tuple[Any, int | None]]:
         """Takes the run out of the key's entry; returns the inputs that waited behind it."""
@@ -312,9 +207,9 @@ class AgentRun:
         guards: dict[str, Any] = fields.pop() if version == _WITH_GUARDS else {}
         self.failure, self.first = guards.get("failure"), guards.get("first")
         self.spent, self.early = guards.get("spent", {}), guards.get("early", False)
-        self.sequence, self.timestamp, self.steps, self._ordinal, self._sensory_root, tasks, waiting = fields
+        self.sequence, self.timestamp, self.steps, self._ordinal, sensory, tasks, waiting = fields
         self._prefix = ""
-        self._sensory = None
+        self.new_sensory(sensory)
         for name, event in tasks:
             action = self.agent.routes.actions.get(name)
             if action is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.agent_events import Event
+from emberflow.operators.agent_errors import check_event
 from emberflow.operators.agent_guards import AttemptLog, Failure
 from emberflow.operators.budgets import PAID, Amounts, added, check_amount
 from emberflow.operators.durable import ActionCalls, CallRecord, Recorded
@@ -138,7 +139,7 @@ class ContextGuards:
         check_delay(delay_ms)
         self._check_alive("sends an event")
         run = self._run
-        run.check_event(event)
+        check_event(event, run.agent.max_event_bytes)
         # A copy: the event may be sent again, or changed, before it is stored.
         later = copy.copy(event)
         later.id = ""
