@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from emberflow.operators.admission import Ledger
+from emberflow.operators.limit_share import Ledger
 from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.rate_limits import LimitState
 

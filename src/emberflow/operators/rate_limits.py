@@ -1,6 +1,6 @@
 """How often a model may be asked: the limits of its descriptor, and the arithmetic of limits that processes share.
 
-Pure: no clock, no lock, no I/O. `operators/admission.py` asks, on behalf of one process; a ledger keeps the `LimitState`
+Pure: no clock, no lock, no I/O. `operators/limit_share.py` asks, on behalf of one process; a ledger keeps the `LimitState`
 where all processes of the job see it (`engines/limit_ledger.py`). Times are seconds of one clock that they share.
 """
 
