@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
-from emberflow.cli.subcommands import directory_command
+from emberflow.cli.subcommands import add_command_group, directory_command
 from emberflow.observability.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -31,20 +31,18 @@ started later. A question is asked by `await ctx.ask_human(...)`.
 
 def add_parser(subparsers: Any) -> None:
     """Adds `approvals` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    commands = add_command_group(
+        subparsers,
         "approvals",
-        help="answer what agents ask people",
+        "answer what agents ask people",
+        EPILOG,
         description="Lists the questions of agents that wait for a person, and answers them.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    kinds: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listing = directory_command(kinds, "list", "print the questions that wait, the oldest first", EPILOG)
+    listing = directory_command(commands, "list", "print the questions that wait, the oldest first", EPILOG)
     listing.add_argument("--all", action="store_true", help="also those that were answered or have expired")
     listing.add_argument("--json", action="store_true", help="one JSON object per line")
     listing.set_defaults(run=run_list)
-    answering = directory_command(kinds, "answer", "answer a question", EPILOG)
+    answering = directory_command(commands, "answer", "answer a question", EPILOG)
     answering.add_argument("id", metavar="ID", help="the question's id, or the beginning of it")
     answering.add_argument("answer", metavar="ANSWER", help="one of the question's options, e.g. approve")
     answering.add_argument("--note", default="", help="why; the agent gets it as answer.note")

@@ -11,6 +11,7 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.savepoint import size
+from emberflow.cli.subcommands import add_command
 from emberflow.errors import CheckpointUnusable
 
 EPILOG = f"""\
@@ -25,15 +26,14 @@ On Spark every micro-batch is a checkpoint. Times are UTC. `emberflow savepoint 
 
 def add_parser(subparsers: Any) -> None:
     """Adds `checkpoints` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "checkpoints",
-        help="list the checkpoints of a job",
+        "list the checkpoints of a job",
+        EPILOG,
         description="Lists the newest checkpoints and savepoints of a checkpoint directory, with duration and size.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    parser.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR")
+    parser.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR", help="of a job, running or not")
     parser.add_argument("--last", metavar="N", type=int, default=20, help="at most N (default 20)")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=run)

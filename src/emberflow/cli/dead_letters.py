@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
-from emberflow.cli.subcommands import directory_command
+from emberflow.cli.subcommands import add_command_group, directory_command
 from emberflow.observability.terminal_text import clean, fit
 
 if TYPE_CHECKING:
@@ -36,22 +36,20 @@ _WIDTH = 100
 
 def add_parser(subparsers: Any) -> None:
     """Adds `dead-letters` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    commands = add_command_group(
+        subparsers,
         "dead-letters",
-        help="inputs that agents could not deal with",
+        "inputs that agents could not deal with",
+        EPILOG,
         description="Lists the dead letters of agents, and has them tried again.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    kinds: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    listing = _command(kinds, "list", "print the letters, the oldest first")
+    listing = _command(commands, "list", "print the letters, the oldest first")
     listing.add_argument("--new", action="store_true", help="only those that were not redriven")
     listing.set_defaults(run=run_list)
-    showing = _command(kinds, "show", "print one letter in full")
+    showing = _command(commands, "show", "print one letter in full")
     showing.add_argument("id", metavar="ID", help="the letter's id, or the beginning of it")
     showing.set_defaults(run=run_show)
-    driving = _command(kinds, "redrive", "have letters tried again")
+    driving = _command(commands, "redrive", "have letters tried again")
     driving.add_argument("ids", metavar="ID", nargs="*", help="letters by id, or the beginning of it")
     driving.add_argument("--all", action="store_true", help="all letters that were not redriven")
     driving.add_argument("--again", action="store_true", help="also letters that were redriven before")
@@ -61,8 +59,8 @@ def add_parser(subparsers: Any) -> None:
     driving.set_defaults(run=run_redrive)
 
 
-def _command(kinds: Any, name: str, what: str) -> argparse.ArgumentParser:
-    made = directory_command(kinds, name, what, EPILOG)
+def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
+    made = directory_command(commands, name, what, EPILOG)
     made.add_argument("--json", action="store_true", help="one JSON object per line")
     return made
 

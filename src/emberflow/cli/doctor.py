@@ -17,6 +17,7 @@ from typing import Any
 from emberflow.cli import machine
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.machine import Check, Status
+from emberflow.cli.subcommands import add_command
 from emberflow.cli.versions import is_within
 
 OLDEST_PYTHON = (3, 11)
@@ -63,13 +64,12 @@ class Diagnosis:
 
 def add_parser(subparsers: Any) -> None:
     """Adds `doctor` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "doctor",
-        help="check this machine",
+        "check this machine",
+        EPILOG,
         description="Checks what this machine has and says how to mend what is missing.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--engine", choices=("local", "spark"), help="default: spark if pyspark is installed, else local"

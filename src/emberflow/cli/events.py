@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.cli.subcommands import add_command, add_command_group
 
 if TYPE_CHECKING:
     from emberflow.observability.event_reader import LoggedEvent, ReadCounts
@@ -42,22 +43,19 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 def add_parser(subparsers: Any) -> None:
     """Adds `events` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    commands = add_command_group(
+        subparsers,
         "events",
-        help="show what agents did",
+        "show what agents did",
+        EPILOG,
         description="Reads the event logs of agents.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    kinds: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    show: argparse.ArgumentParser = kinds.add_parser(
+    show = add_command(
+        commands,
         "show",
-        help="print events as a table, as trees or as JSON",
+        "print events as a table, as trees or as JSON",
+        EPILOG,
         description="Prints the events of a log, the oldest first.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     show.add_argument("path", metavar="PATH", help="a directory with event logs, or one file")
     form = show.add_mutually_exclusive_group()

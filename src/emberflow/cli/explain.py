@@ -8,6 +8,7 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.program import run_program
+from emberflow.cli.subcommands import add_command
 
 EPILOG = f"""\
 examples:
@@ -22,14 +23,13 @@ The program runs up to its first execute(); nothing is read from a source and no
 
 def add_parser(subparsers: Any) -> None:
     """Adds `explain` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "explain",
-        help="show what a program compiles to",
+        "show what a program compiles to",
+        EPILOG,
         description="Compiles a program and prints its plan instead of running the job.",
         usage="emberflow explain PROGRAM [options] [-- ARGUMENTS OF THE PROGRAM]",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("program", metavar="PROGRAM", help="the Python file")
     parser.add_argument("--format", choices=("text", "mermaid", "json"), default="text", help="default: text")

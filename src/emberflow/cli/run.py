@@ -7,6 +7,7 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP
 from emberflow.cli.program import run_program
+from emberflow.cli.subcommands import add_command
 
 EPILOG = f"""\
 examples:
@@ -24,14 +25,13 @@ the program leaves open.
 
 def add_parser(subparsers: Any) -> None:
     """Adds `run` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "run",
-        help="run a program",
+        "run a program",
+        EPILOG,
         description="Runs a Python program that builds a stream or an agent and executes it.",
         usage="emberflow run PROGRAM [options] [-- ARGUMENTS OF THE PROGRAM]",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("program", metavar="PROGRAM", help="the Python file")
     parser.add_argument(

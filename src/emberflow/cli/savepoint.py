@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
+from emberflow.cli.subcommands import add_command, add_command_group
 from emberflow.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -31,50 +32,42 @@ _SHOWN_KEYS = 20
 
 def add_parser(subparsers: Any) -> None:
     """Adds `savepoint` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    commands = add_command_group(
+        subparsers,
         "savepoint",
-        help="make, look at and change savepoints",
+        "make, look at and change savepoints",
+        EPILOG,
         description="A savepoint is a copy of a job's state that another version of the program can start from.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    commands: Any = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    def command(name: str, text: str, run: Any) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=text,
-            description=text[0].upper() + text[1:] + ".",
-            epilog=EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        made.set_defaults(run=run)
-        return made
-
-    create = command("create", "make a savepoint of a job's checkpoint directory", _create)
-    create.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR")
+    create = add_command(commands, "create", "make a savepoint of a job's checkpoint directory", EPILOG)
+    create.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR", help="of a job that does not run")
     create.add_argument("savepoint_dir", metavar="SAVEPOINT_DIR", help="must not exist yet")
     create.add_argument(
         "--master", help='Spark master to read the state of a Spark job with, e.g. "local[2]"'
     )
+    create.set_defaults(run=_create)
 
-    inspect = command("inspect", "show what a savepoint holds", _inspect)
-    inspect.add_argument("path", metavar="PATH")
+    inspect = add_command(commands, "inspect", "show what a savepoint holds", EPILOG)
+    inspect.add_argument("path", metavar="PATH", help="the savepoint's directory")
     inspect.add_argument("--step", metavar="UID", help="the keys of this step")
     inspect.add_argument("--key", metavar="K", help="only this key, with all its values")
-    inspect.add_argument("--limit", metavar="N", type=int, default=_SHOWN_KEYS, help="at most N keys")
+    inspect.add_argument(
+        "--limit", metavar="N", type=int, default=_SHOWN_KEYS, help=f"at most N keys (default {_SHOWN_KEYS})"
+    )
     inspect.add_argument("--json", action="store_true", help="as JSON; with --step: one key per line")
+    inspect.set_defaults(run=_inspect)
 
-    edit = command("edit", "write a changed copy of a savepoint", _edit)
-    edit.add_argument("path", metavar="PATH")
+    edit = add_command(commands, "edit", "write a changed copy of a savepoint", EPILOG)
+    edit.add_argument("path", metavar="PATH", help="the savepoint's directory; it stays as it is")
     edit.add_argument("out", metavar="OUT", help="the new savepoint; must not exist yet")
-    edit.add_argument("--step", metavar="UID", required=True)
-    edit.add_argument("--key", metavar="K", required=True)
+    edit.add_argument("--step", metavar="UID", required=True, help="the step whose state is changed")
+    edit.add_argument("--key", metavar="K", required=True, help="the key whose state is changed")
     change = edit.add_mutually_exclusive_group(required=True)
-    change.add_argument("--set", metavar="NAME=JSON", action="append", help="the value of one of its states")
+    change.add_argument(
+        "--set", metavar="NAME=JSON", action="append", help="the value of one of its states; may be repeated"
+    )
     change.add_argument("--delete", action="store_true", help="remove the key's state")
+    edit.set_defaults(run=_edit)
 
 
 def _create(args: argparse.Namespace) -> int:
