@@ -16,6 +16,7 @@ from tests.contracts.places import Place
 GROUP = 7
 REPLACED = 20
 LARGEST_FILE = 64 * 1024
+HANDED_ON = b"handed on"
 
 
 def record(number: int) -> bytes:
@@ -42,6 +43,18 @@ def replace_for_ever(store: CallStore) -> None:
         store.replace(replacement(step))
         print(step, flush=True)
         store.append([b"between"], sync=True)
+
+
+def hand_on_for_ever(place: Place, store: CallStore) -> None:
+    """As whoever takes over what ended processes wrote: first written again, then removed."""
+    store.append([HANDED_ON], sync=True)
+    for step in itertools.count():
+        after = place.open()
+        after.append([HANDED_ON], sync=True)
+        print(step, flush=True)
+        store.close()
+        after.remove(store.owner)
+        store = after
 
 
 def fill_the_disk(store: CallStore) -> None:
@@ -80,6 +93,8 @@ def main(place: str, command: str, *arguments: str) -> None:
             append_for_ever(store)
         case "replace-for-ever":
             replace_for_ever(store)
+        case "hand-on-for-ever":
+            hand_on_for_ever(Place.from_json(place), store)
         case "hold":
             store.append([b"held"], sync=True)
             print("holding", flush=True)

@@ -7,11 +7,14 @@ import signal
 
 import pytest
 
-from tests.contracts.appender import GROUP, record, replacement
+from tests.contracts.appender import GROUP, HANDED_ON, record, replacement
 from tests.contracts.children import appender, until
 from tests.contracts.places import KINDS, Opened, Place, read_all
 
 pytestmark = pytest.mark.parametrize("place", KINDS, indirect=True)
+
+# As often as it took to find every reader that misses something, and some more.
+READS = {"files": 3_000, "objects": 100, "bucket": 30, "postgres": 30}
 
 
 class TestRecords:
@@ -127,6 +130,31 @@ class TestReplace:
             left = set(read_all(opened(), child.owner))
 
             assert left >= set(replacement(last)) or left >= set(replacement(last + 1))
+
+
+class TestReadingWhatMoves:
+    """A reader that comes while records go from one place to another finds them at one of the two."""
+
+    def test_a_part_is_replaced(self, place: Place) -> None:
+        with appender(place, "replace-for-ever") as child:
+            child.line()
+            for _ in range(READS[place.kind]):
+                reader = place.open()
+                left = set(read_all(reader, child.owner))
+                reader.close()
+
+                steps = {int(item.partition(b"/")[0]) for item in left if b"/" in item}
+                assert any(left >= set(replacement(step)) for step in steps)
+
+    def test_a_part_is_taken_over(self, place: Place) -> None:
+        with appender(place, "hand-on-for-ever") as child:
+            child.line()
+            for _ in range(READS[place.kind]):
+                reader = place.open()
+                found = [item for _, records in reader.read_new() for item in records]
+                reader.close()
+
+                assert set(found) == {HANDED_ON}
 
 
 class TestProcesses:

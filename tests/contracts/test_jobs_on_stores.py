@@ -8,10 +8,12 @@ import pytest
 
 from emberflow.agents import AgentsExecutionEnvironment
 from emberflow.errors import ActionFailed
-from emberflow.testing import LOCAL_SQLITE, Host, literal_files, on_every_host, read_committed
+from emberflow.testing import LOCAL_SQLITE, SPARK, Host, literal_files, on_every_host, read_committed
 from tests.contracts.conftest import MakePlace
+from tests.contracts.parked_calls import FAILING, ParkedCalls
 from tests.contracts.places import WITH_SERVER
 from tests.recovery.billing import Billing, billed
+from tests.recovery.slow_calls import lines
 
 INPUTS = [("a", number) for number in range(1, 11)]
 OUTPUTS = [("a", number * 10, (number + 1_000) * 10) for _, number in INPUTS]
@@ -47,3 +49,37 @@ def test_a_finished_call_is_found_in_the_store(
 ) -> None:
     place = place_of(kind)
     check(host, tmp_path, place.address + place.settings)
+
+
+@on_every_host(hosts=[SPARK])
+@pytest.mark.parametrize("kind", ["postgres"])
+def test_calls_that_outlast_a_micro_batch_are_found_in_the_store(
+    host: Host, kind: str, place_of: MakePlace, tmp_path: Path
+) -> None:
+    place = place_of(kind)
+    inputs = [
+        (FAILING, 0.1),
+        ("slow", 2.0),
+        ("slower", 3.0),
+        *((f"quick{number}", 0.02) for number in range(8)),
+    ]
+
+    def run() -> None:
+        options = {"call_store": place.address + place.settings}
+        env = host.environment(checkpoint_dir=tmp_path / "checkpoints", options=options)
+        agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+        stream = agents_env.from_datastream(env.from_collection(inputs), lambda value: value[0])
+        outputs = stream.apply(ParkedCalls(tmp_path, len(inputs))).to_datastream()
+        outputs.sink_to(literal_files(tmp_path / "output")).uid("files")
+        env.execute("parked calls")
+
+    with pytest.raises(ActionFailed, match="a crash"):
+        run()
+    assert (tmp_path / "checkpoints" / "spark" / "commits" / "0").exists(), "something was parked"
+    run()
+
+    assert sorted(read_committed(tmp_path / "output")) == sorted(
+        (key, f"{key} answered") for key, _ in inputs
+    )
+    assert sorted(lines(tmp_path, "begun")) == sorted(key for key, _ in inputs)
+    assert not list((tmp_path / "checkpoints").rglob("*.calls"))

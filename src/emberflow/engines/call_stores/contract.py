@@ -23,7 +23,8 @@ class CallStore(Protocol):
 
     def read_new(self) -> list[tuple[str, list[bytes]]]:
         """What other owners appended since the last time: (owner, records), each owner's in order. Records that were
-        moved by `replace` may come again."""
+        moved by `replace` may come again; none is missed because it was moved meanwhile, by `replace` or from one owner
+        to another that removes the first one afterwards."""
         ...
 
     def replace(self, records: Sequence[bytes]) -> None:

@@ -26,6 +26,7 @@ _MAGIC = b"EFCL\x02"
 _LARGEST = 256 * 1024 * 1024
 _BEAT_S = 1.0
 _LEASE_S = 10.0
+_GONE = (errno.ENOENT, errno.ESTALE)
 
 
 class FileCallStore:
@@ -56,7 +57,7 @@ class FileCallStore:
             if os.fstat(self._file).st_nlink == 0:
                 raise OSError(errno.ESTALE, "another process took this one for dead and removed its part")
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._failed("cannot be written", error) from error
 
     def replace(self, records: Sequence[bytes]) -> None:
         before = [path for path in self._files() if _owner_of(path) == self.owner]
@@ -110,6 +111,14 @@ class FileCallStore:
 
     def read_new(self) -> list[tuple[str, list[bytes]]]:
         found: list[tuple[str, list[bytes]]] = []
+        # What has gone was replaced or taken over: its records stand in a file that the listing did not show yet.
+        while not self._read_listed(found):
+            pass
+        return found
+
+    def _read_listed(self, found: list[tuple[str, list[bytes]]]) -> bool:
+        """Adds what is new in the files of one listing; False if one of them has gone meanwhile."""
+        complete = True
         paths = self._files()
         for path in paths:
             owner = _owner_of(path)
@@ -122,15 +131,18 @@ class FileCallStore:
                 with path.open("rb") as file:
                     file.seek(start)
                     data = file.read()
-            except OSError:
-                continue  # Its owner has just replaced it, or another process removed it.
+            except OSError as error:
+                if error.errno not in _GONE:
+                    raise self._failed("cannot be read", error) from error
+                complete = False
+                continue
             records, length = read_records(data, at_start=start == 0)
             self._read_to[path] = start + length
             if records:
                 found.append((owner, records))
         for gone in self._read_to.keys() - set(paths):
             del self._read_to[gone]
-        return found
+        return complete
 
     def owners(self) -> list[str]:
         return sorted({_owner_of(path) for path in self._files()} - {self.owner})
@@ -189,9 +201,9 @@ class FileCallStore:
     def _files(self) -> list[Path]:
         return sorted(self._directory.glob("*.calls"))
 
-    def _failed(self, error: OSError) -> CallLogFailed:
+    def _failed(self, what: str, error: OSError) -> CallLogFailed:
         return CallLogFailed(
-            f"the log of durable calls in {self._directory} cannot be written",
+            f"the log of durable calls in {self._directory} {what}",
             cause=describe_cause(error),
             way_out="free space or mend the disk, then start the job again",
             committed="calls whose answer was not written are made again",

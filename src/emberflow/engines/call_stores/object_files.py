@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 # These have real directories, which must be there before a file can be.
 _WITH_DIRECTORIES = ("local", "hdfs")
+_ONE_ANSWER = 1_000
+"""Objects that a bucket lists at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,11 @@ class ObjectFiles:
                     return stream.read()
             except FileNotFoundError:
                 return None
+            except OSError:
+                # An object that goes while it is read shows in many ways.
+                if self._system.get_file_info(f"{self._base}/{path}").type == fs.FileType.NotFound:
+                    return None
+                raise
 
         return self._guarded("cannot be read", get)
 
@@ -65,9 +72,7 @@ class ObjectFiles:
         info = self._guarded("cannot be read", lambda: self._system.get_file_info(f"{self._base}/{path}"))
         return Listed(path, (info.mtime_ns, info.size)) if info.type == fs.FileType.File else None
 
-    def list(self, folder: str = "") -> list[Listed]:
-        """Everything below a folder, in one request for a thousand objects."""
-
+    def _list_once(self, folder: str) -> list[Listed]:
         def listed() -> list[Listed]:
             start = f"{self._base}/{folder}".rstrip("/")
             infos = self._system.get_file_info(fs.FileSelector(start, recursive=True, allow_not_found=True))
@@ -78,6 +83,18 @@ class ObjectFiles:
             ]
 
         return self._guarded("cannot be read", listed)
+
+    def list(self, folder: str = "") -> list[Listed]:
+        """Everything below a folder, in one request for a thousand objects. What was moved meanwhile is shown at one of
+        its places, if it was not moved twice."""
+        found = self._list_once(folder)
+        while self._system.type_name in _WITH_DIRECTORIES or len(found) >= _ONE_ANSWER:
+            # Put together from several answers: an object may have been written behind the first, and the one that it
+            # replaces be gone before the last.
+            before, found = found, self._list_once(folder)
+            if {listed.path for listed in before} <= {listed.path for listed in found}:
+                break
+        return found
 
     def remove(self, path: str) -> None:
         self._remove(lambda: self._system.delete_file(f"{self._base}/{path}"))

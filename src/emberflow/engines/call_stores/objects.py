@@ -148,21 +148,28 @@ class ObjectCallStore:
     # reading
 
     def read_new(self) -> list[tuple[str, list[bytes]]]:
+        found: dict[str, list[bytes]] = {}
+        # What has gone was replaced or taken over: its records stand in an object that the listing did not show yet.
+        while not self._read_listed(found):
+            pass
+        return [(owner, records) for owner, records in found.items() if records]
+
+    def _read_listed(self, found: dict[str, list[bytes]]) -> bool:
+        """Adds what is new in the objects of one listing; False if one of them has gone meanwhile."""
         wanted = self._unread()
         if not wanted:
-            return []
+            return True
         with ThreadPoolExecutor(_READERS) as pool:
             contents = list(pool.map(self._files.get, [_path(*item[:3]) for item in wanted]))
-        found: dict[str, list[bytes]] = {}
         for (owner, generation, number, taken), content in zip(wanted, contents, strict=True):
             if content is None:
-                continue  # Its owner has just replaced it, or another process removed it.
+                continue
             records, whole = _parsed(content)
             # A part of an object means that it is still being written, or that its owner died or gave up meanwhile: as
             # long as it is the last one, it is looked at again.
             self._read_to[owner, generation] = (number + 1, 0) if whole else (number, len(records))
             found.setdefault(owner, []).extend(records[taken:])
-        return [(owner, records) for owner, records in found.items() if records]
+        return None not in contents
 
     def _unread(self) -> list[tuple[str, int, int, int]]:
         """(owner, generation, number, records known already) of what one listing shows to be new."""
