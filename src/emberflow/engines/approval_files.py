@@ -13,6 +13,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from emberflow.connectors.commit_ledger import sync_folder
 from emberflow.errors import CheckpointUnusable, describe_cause
 
 APPROVALS_FOLDER = "approvals"
@@ -37,11 +38,7 @@ def link_once(path: Path, body: dict[str, Any]) -> bool:
             os.link(temporary, path)
         except FileExistsError:
             return False
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
         return True
     except OSError as error:
         raise CheckpointUnusable(

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from emberflow.connectors.dead_letters import (
     VERSION,
     redrive_file,
 )
+from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
 
 
@@ -115,17 +114,8 @@ def _append(folder: Path, wanted: list[Letter]) -> None:
         "version": VERSION,
         "letters": [{name: letter.body[name] for name in ("id", "timestamp", "record")} for letter in wanted],
     }
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
-
-    def write() -> None:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(body, file)
-            file.flush()
-            os.fsync(file.fileno())
-        # It appears whole: a job may be reading the folder.
-        temporary.rename(path)
-
-    _attempt(path, write)
+    # It appears whole: a job may be reading the folder.
+    _attempt(path, lambda: write_atomically(path, json.dumps(body).encode()))
 
 
 def _redriven(folder: Path) -> set[str]:

@@ -7,6 +7,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from emberflow.connectors.commit_ledger import sync_folder
 from emberflow.errors import CheckpointUnusable, CorruptData, ProgramChanged, describe_cause
 from emberflow.plan.job import JobConfig, new_job_id
 from emberflow.plan.job_graph import JobGraph
@@ -128,8 +129,4 @@ def write_atomically(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)
