@@ -45,6 +45,11 @@ def add_parser(subparsers: Any) -> None:
     create.add_argument(
         "--master", help='Spark master to read the state of a Spark job with, e.g. "local[2]"'
     )
+    create.add_argument(
+        "--call-store",
+        metavar="ADDRESS",
+        help="the job's option call_store, where its address holds a password or settings",
+    )
     create.set_defaults(run=_create)
 
     inspect = add_command(commands, "inspect", "show what a savepoint holds", EPILOG)
@@ -75,7 +80,9 @@ def _create(args: argparse.Namespace) -> int:
     from emberflow.savepoints.stand_ins import allow_unknown_classes
 
     allow_unknown_classes()
-    notes = create_savepoint(args.checkpoint_dir, args.savepoint_dir, master=args.master)
+    notes = create_savepoint(
+        args.checkpoint_dir, args.savepoint_dir, master=args.master, call_store=args.call_store
+    )
     savepoint = _open(args.savepoint_dir)
     print(f"{args.savepoint_dir}: {_totals(savepoint)}")
     for note in notes:

@@ -8,13 +8,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.manifest import NAME, Manifest
+from emberflow.engines.savepoint_calls import noted_place
 from emberflow.errors import CheckpointUnusable, CorruptData, PackageMissing, describe_cause
 from emberflow.savepoints.wiring import read_wiring
 
 
-def create_savepoint(directory: str, target: str, *, master: str | None = None) -> list[str]:
-    """Writes the latest checkpoint as a savepoint; returns what its maker should know."""
+def create_savepoint(
+    directory: str, target: str, *, master: str | None = None, call_store: str | None = None
+) -> list[str]:
+    """Writes the latest checkpoint as a savepoint; returns what its maker should know. `call_store` is the job's option
+    of that name; it is needed only if the job cannot leave the address behind."""
     home = Path(directory)
     path = home / NAME
     try:
@@ -33,4 +38,6 @@ def create_savepoint(directory: str, target: str, *, master: str | None = None) 
             way_out='pip install "emberflow[spark]"',
         )
     engine: Any = importlib.import_module(f"emberflow.engines.{manifest.engine}.offline")
-    return engine.create(home, manifest, read_wiring(home), target, master)
+    address = noted_place(home) if call_store is None else call_store
+    calls = address, str(home / CALLS_FOLDER), manifest.job_id
+    return engine.create(home, manifest, read_wiring(home), calls, target, master)

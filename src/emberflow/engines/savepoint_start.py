@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from emberflow.connectors.sink import sink_failed
-from emberflow.engines.call_index import carried_over
-from emberflow.engines.call_stores.addresses import job_store
-from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged
-from emberflow.events.codecs import decode
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
@@ -83,22 +78,6 @@ def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
                 node.spec.sink.commit(job_id, node.uid, epoch, parts[node.uid])
             except Exception as error:
                 raise sink_failed(node.name, "commit", error) from error
-
-
-def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
-    """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
-    with tempfile.TemporaryDirectory(prefix="emberflow-calls-") as temporary:
-        for name, data in start.reader.call_files():
-            (Path(temporary) / name).parent.mkdir(parents=True, exist_ok=True)
-            (Path(temporary) / name).write_bytes(data)
-        before = FileCallStore(Path(temporary))
-        for _, records in before.read_new():
-            kept = [record for record in records if carried_over(decode(record), start.first_epoch)]
-            if kept:
-                store = job_store(address, directory, job_id)
-                store.append(kept, sync=True)
-                store.close()
-        before.close()
 
 
 def job_has_ended() -> InvalidArgument:

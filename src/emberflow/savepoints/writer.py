@@ -209,12 +209,9 @@ class SavepointWriter:
         if kept:
             self.whole_file(form.PREPARED, encode((job_id, epoch, kept)))
 
-    def calls(self, folder: Path) -> None:
-        """The log of durable calls."""
-        for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
-            if path.is_file() and path.stat().st_size:
-                name = f"{form.CALLS_FOLDER}/{path.relative_to(folder).as_posix()}"
-                self.whole_file(name, path.read_bytes())
+    def calls(self, name: str, data: bytes) -> None:
+        """One part of the log of durable calls."""
+        self.whole_file(f"{form.CALLS_FOLDER}/{name}", data)
 
     def flush(self) -> None:
         for step in self._steps.values():

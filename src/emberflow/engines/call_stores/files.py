@@ -21,6 +21,7 @@ from pathlib import Path
 
 from emberflow.errors import CallLogFailed, describe_cause
 
+PART = ".calls"
 _HEADER = struct.Struct("<II")
 _MAGIC = b"EFCL\x02"
 _LARGEST = 256 * 1024 * 1024
@@ -216,6 +217,11 @@ def _owner_of(path: Path) -> str:
 
 def framed(body: bytes) -> bytes:
     return _HEADER.pack(len(body), zlib.crc32(body)) + body
+
+
+def as_part(records: Sequence[bytes]) -> bytes:
+    """Records as a file holds them."""
+    return _MAGIC + b"".join(map(framed, records))
 
 
 def read_records(data: bytes, *, at_start: bool = True) -> tuple[list[bytes], int]:

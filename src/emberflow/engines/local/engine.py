@@ -13,6 +13,7 @@ from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, F
 from emberflow.engines.local.job import LocalJob
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.manifest import open_directory
+from emberflow.engines.savepoint_calls import note_place
 from emberflow.engines.savepoint_start import keep_wiring, start_of
 from emberflow.errors import InvalidArgument, ProgramChanged
 from emberflow.plan.capabilities import check_capabilities
@@ -41,6 +42,7 @@ class LocalEngine:
             config = replace(config, checkpoint_dir=own)
         manifest = open_directory(graph, config, self.name)
         wiring = keep_wiring(graph, config.checkpoint_dir, start)
+        note_place(config)
         return LocalJob(graph, config, manifest, _store(config), wiring, start, own)
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> LocalFrame:

@@ -25,13 +25,13 @@ from emberflow.engines.local.savepoints import (
     SavepointRequest,
     SavepointRequests,
     begin_from,
-    calls_folder,
     live_entries,
     write_savepoint,
 )
 from emberflow.engines.manifest import Manifest, next_start
 from emberflow.engines.restart import Restarts
-from emberflow.engines.savepoint_start import commit_prepared, place_calls
+from emberflow.engines.savepoint_calls import place_calls
+from emberflow.engines.savepoint_start import commit_prepared
 from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
 from emberflow.event_time.clock import Clock, SystemClock
 from emberflow.plan.job import JobConfig, JobStatus
@@ -295,7 +295,7 @@ class LocalJob(JobThread):
                 checkpoint,
                 live_entries(tasks.scopes(), self._store),
                 self._store,
-                calls_folder(self.config.checkpoint_dir),
+                None if self._log is None else self._calls_place,
             )
         except Exception as error:
             request.done.set_exception(self.explain_failure(error))

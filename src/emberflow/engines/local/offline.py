@@ -7,14 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.local.checkpoints import FileCheckpoints
-from emberflow.engines.local.savepoints import calls_folder, write_savepoint
+from emberflow.engines.local.savepoints import write_savepoint
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.manifest import Manifest
 from emberflow.errors import CheckpointUnusable
 from emberflow.savepoints.wiring import Wiring
 
 
-def create(home: Path, manifest: Manifest, wiring: Wiring, target: str, master: str | None) -> list[str]:
+def create(
+    home: Path,
+    manifest: Manifest,
+    wiring: Wiring,
+    calls: tuple[str, str, str],
+    target: str,
+    master: str | None,
+) -> list[str]:
     """See `engines/offline_savepoint.py`; there is no master here."""
     store = SqliteCheckpoints(home) if (home / SQLITE_FILE).exists() else FileCheckpoints(home)
     checkpoint = store.load()
@@ -34,6 +41,6 @@ def create(home: Path, manifest: Manifest, wiring: Wiring, target: str, master: 
         checkpoint,
         entries,
         store,
-        calls_folder(str(home)),
+        calls,
     )
     return []

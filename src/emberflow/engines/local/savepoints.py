@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
+from emberflow.engines.savepoint_calls import CallsCopy
 from emberflow.engines.savepoint_start import job_has_ended
 from emberflow.operators.scope import Scope
 from emberflow.savepoints.parts import add_entries, add_scope, step_of
@@ -89,9 +90,10 @@ def write_savepoint(
     checkpoint: Checkpoint,
     entries: Callable[[str], Iterator[tuple[Any, dict[str, Any]]]],
     store: CheckpointStore,
-    calls_dir: Path | None,
+    calls: tuple[str, str, str] | None,
 ) -> None:
-    """A checkpoint as a savepoint. `entries` gives the keys of a step with their values."""
+    """A checkpoint as a savepoint. `entries` gives the keys of a step with their values, `calls` says where the log of durable
+    calls is kept, if there is one."""
     with SavepointWriter(
         path,
         job_name=wiring.job_name,
@@ -109,8 +111,9 @@ def write_savepoint(
             add_entries(step, wiring, entries(uid), store.pages())
         writer.sinks(wiring.sinks)
         writer.prepared(job_id, checkpoint.epoch, checkpoint.prepared)
-        if calls_dir is not None:
-            writer.calls(calls_dir)
+        if calls is not None:
+            with CallsCopy(job_store(*calls)) as copy:
+                copy.into(writer)
 
 
 def live_entries(
@@ -139,7 +142,3 @@ def begin_from(start: SavepointStart, store: CheckpointStore) -> Checkpoint:
             for uid, item in start.sources.items()
         },
     )
-
-
-def calls_folder(checkpoint_dir: str | None) -> Path | None:
-    return None if checkpoint_dir is None else Path(checkpoint_dir) / CALLS_FOLDER

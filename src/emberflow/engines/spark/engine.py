@@ -17,7 +17,8 @@ from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.call_stores.addresses import call_store_option
 from emberflow.engines.limit_ledger import LIMITS_FOLDER
 from emberflow.engines.manifest import next_start, open_directory, write_atomically
-from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, place_calls, start_of
+from emberflow.engines.savepoint_calls import note_place, place_calls
+from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, start_of
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
@@ -84,9 +85,11 @@ class SparkEngine:
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
         home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
         wiring = keep_wiring(graph, config.checkpoint_dir, start, by_number=True)
+        note_place(config)
+        calls = call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id
         if start is not None:
             keep_channels(home, start)
-            place_calls(start, call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id)
+            place_calls(start, *calls)
         spec = self._spec(graph, config, manifest.job_id, home)
         spec = replace(
             spec,
@@ -125,7 +128,7 @@ class SparkEngine:
             connect=is_connect(self.session),
             done=lambda: shutil.rmtree(work, ignore_errors=True),
             home=home,
-            write_savepoint=lambda path: write_savepoint(self.session, home, manifest, wiring, path),
+            write_savepoint=lambda path: write_savepoint(self.session, home, manifest, wiring, calls, path),
         )
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> Any:

@@ -10,9 +10,18 @@ from emberflow.engines.spark.savepoints import last_batch, write_savepoint
 from emberflow.savepoints.wiring import Wiring
 
 
-def create(home: Path, manifest: Manifest, wiring: Wiring, target: str, master: str | None) -> list[str]:
+def create(
+    home: Path,
+    manifest: Manifest,
+    wiring: Wiring,
+    calls: tuple[str, str, str],
+    target: str,
+    master: str | None,
+) -> list[str]:
     """See `engines/offline_savepoint.py`."""
-    batch = write_savepoint(SparkEngine(master=master).session, home.resolve(), manifest, wiring, target)
+    batch = write_savepoint(
+        SparkEngine(master=master).session, home.resolve(), manifest, wiring, calls, target
+    )
     if last_batch(home / "spark", "offsets") == batch:
         return []
     return [

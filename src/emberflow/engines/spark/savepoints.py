@@ -8,8 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.manifest import Manifest
+from emberflow.engines.savepoint_calls import CallsCopy
 from emberflow.engines.spark.rows import group_ids
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSupported, describe_cause
 from emberflow.operators.group_layout import GroupLayout
@@ -21,38 +22,42 @@ _HOT = -1
 _TRIES = 5
 
 
-def write_savepoint(session: Any, home: Path, manifest: Manifest, wiring: Wiring, target: str) -> int:
-    """Makes a savepoint of a job's directory, whether its query runs or not; returns its batch."""
+def write_savepoint(
+    session: Any, home: Path, manifest: Manifest, wiring: Wiring, calls: tuple[str, str, str], target: str
+) -> int:
+    """Makes a savepoint of a job's directory, whether its query runs or not; returns its batch. `calls` says where the
+    log of durable calls is kept."""
     checkpoint = home / "spark"
     batch = last_batch(checkpoint, "commits")
     if batch is None:
         raise CheckpointUnusable(
             f"{home} has no committed micro-batch yet", way_out="let the job run before you take a savepoint"
         )
-    for _ in range(_TRIES):
-        with SavepointWriter(
-            target,
-            job_name=wiring.job_name,
-            job_id=manifest.job_id,
-            engine="spark",
-            max_parallelism=manifest.max_parallelism,
-            epoch=wiring.first_epoch + batch,
-        ) as writer:
-            writer.calls(home / CALLS_FOLDER)
-            now = last_batch(checkpoint, "commits")
-            if now is not None and now != batch:
-                # The log of calls forgets what a batch no longer needs, so it must be that batch's.
-                batch = now
-                writer.discard()
-                continue
-            for uid, channels in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
-                positions = [position for position, _, *_ in channels]
-                writer.source(uid, positions, [bool(ended) for _, ended, *_ in channels])
-            state = _State(session, checkpoint, batch)
-            for uid in wiring.kinds:
-                _add_step(state, manifest, wiring, uid, writer)
-            writer.sinks(wiring.sinks)
-            return batch
+    with CallsCopy(job_store(*calls)) as copy:
+        for _ in range(_TRIES):
+            with SavepointWriter(
+                target,
+                job_name=wiring.job_name,
+                job_id=manifest.job_id,
+                engine="spark",
+                max_parallelism=manifest.max_parallelism,
+                epoch=wiring.first_epoch + batch,
+            ) as writer:
+                copy.into(writer)
+                now = last_batch(checkpoint, "commits")
+                if now is not None and now != batch:
+                    # The log of calls forgets what a batch no longer needs, so it must be that batch's.
+                    batch = now
+                    writer.discard()
+                    continue
+                for uid, channels in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
+                    positions = [position for position, _, *_ in channels]
+                    writer.source(uid, positions, [bool(ended) for _, ended, *_ in channels])
+                state = _State(session, checkpoint, batch)
+                for uid in wiring.kinds:
+                    _add_step(state, manifest, wiring, uid, writer)
+                writer.sinks(wiring.sinks)
+                return batch
     raise CheckpointUnusable(
         f"the job in {home} commits micro-batches faster than a savepoint can begin",
         way_out="stop the job with stop_with_savepoint(), or set a longer trigger_ms",

@@ -1,0 +1,104 @@
+"""The log of durable calls and savepoints: out of any store into a savepoint, and out of a savepoint into any store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Self
+
+from emberflow.engines.call_index import carried_over
+from emberflow.engines.call_stores.addresses import call_store_option, job_store
+from emberflow.engines.call_stores.contract import CallStore
+from emberflow.engines.call_stores.files import PART, as_part, read_records
+from emberflow.engines.call_stores.redaction import shown
+from emberflow.engines.manifest import write_atomically
+from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.events.codecs import decode
+from emberflow.plan.job import JobConfig
+from emberflow.savepoints.restore import SavepointStart
+from emberflow.savepoints.writer import SavepointWriter
+
+PLACE = "call-store.json"
+_FORMAT = 1
+
+
+class CallsCopy:
+    """What a job has recorded in a store, on its way into a savepoint; the job may be running. The store is the copy's
+    own, and closed with it."""
+
+    def __init__(self, store: CallStore) -> None:
+        self._store = store
+        self._parts: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+    def into(self, writer: SavepointWriter) -> None:
+        """All that is recorded by now. For another writer it may be done again, and costs only what is new: what the job
+        has forgotten meanwhile stays in the copy and does no harm."""
+        self._parts += [as_part(records) for _, records in self._store.read_new()]
+        for number, data in enumerate(self._parts):
+            writer.calls(f"{number:06d}{PART}", data)
+
+
+def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
+    """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
+    records = [
+        record
+        for name, data in start.reader.call_files()
+        if name.endswith(PART)
+        for record in read_records(data)[0]
+        if carried_over(decode(record), start.first_epoch)
+    ]
+    if records:
+        store = job_store(address, directory, job_id)
+        try:
+            store.append(records, sync=True)
+        finally:
+            store.close()
+
+
+# where the log of a job is that does not run
+
+
+def note_place(config: JobConfig) -> None:
+    """Leaves behind where the job's log is kept, if that is not in its checkpoint directory; never a password."""
+    address = call_store_option(config)
+    if config.checkpoint_dir is None:
+        return
+    path = Path(config.checkpoint_dir) / PLACE
+    if not address:
+        path.unlink(missing_ok=True)
+        return
+    if "://" not in address:
+        address = str(Path(address).expanduser().resolve())
+    body = {"format": _FORMAT, "call_store": shown(address), "whole": shown(address) == address}
+    write_atomically(path, json.dumps(body).encode())
+
+
+def noted_place(home: Path) -> str:
+    """The address of the job's log, empty for its checkpoint directory. Raises CheckpointUnusable if only the job itself
+    knows all of it."""
+    path = home / PLACE
+    try:
+        body = json.loads(path.read_text())
+        version, address, whole = body["format"], body["call_store"], body["whole"]
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CorruptData(f"{path} cannot be read", cause=describe_cause(error)) from error
+    if version > _FORMAT:
+        raise CheckpointUnusable(
+            f"{path} was written by a newer version of emberflow (format {version})",
+            way_out="update emberflow",
+        )
+    if not whole:
+        raise CheckpointUnusable(
+            f"the job in {home} keeps its durable calls in {address}, and its checkpoint directory holds no password",
+            way_out="give the job's option call_store in full: --call-store ADDRESS",
+            committed="no savepoint was made; without the calls, runs in flight would make theirs again",
+        )
+    return address

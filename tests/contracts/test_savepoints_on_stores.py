@@ -1,0 +1,211 @@
+"""A savepoint holds the durable calls of runs in flight, wherever the job keeps them, and the job that starts from it
+finds them, wherever that one keeps its own (A15, C5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
+from emberflow.cli.main import main
+from emberflow.engines.call_stores.files import FileCallStore, read_records
+from emberflow.engines.savepoint_calls import PLACE, CallsCopy
+from emberflow.savepoints.reader import SavepointReader
+from emberflow.savepoints.writer import SavepointWriter
+from emberflow.streams import JobClient
+from emberflow.testing import LOCAL, LOCAL_2, Host, TestSource, literal_files, read_committed
+from tests.contracts.children import until
+from tests.contracts.conftest import MakePlace
+from tests.contracts.servers import PASSWORD
+from tests.recovery.billing import bill, billed
+
+INPUTS = [("a", 1), ("b", 2), ("c", 3)]
+NEEDS_ADDRESS = ("postgres", "bucket")
+"""Stores whose address in these tests holds a password."""
+
+
+class TwoBills(Agent):
+    """Between its two calls a run waits until there is a file."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = str(folder)
+
+    @action(InputEvent)
+    async def charge(self, event: InputEvent, ctx: RunnerContext) -> None:
+        key, number = event.input
+        first = await ctx.durable_execute_async(bill, self._folder, number)
+        (Path(self._folder) / f"answered-{key}").touch()
+        while not (Path(self._folder) / "go").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        second = await ctx.durable_execute_async(bill, self._folder, number + 1_000)
+        ctx.send_event(OutputEvent((key, first, second)))
+
+
+def address_of(kind: str, place_of: MakePlace) -> str:
+    """Of a call store; the empty one stands for the checkpoint directory."""
+    if kind == "directory":
+        return ""
+    place = place_of(kind)
+    return place.address + place.settings
+
+
+def start(
+    host: Host, folder: Path, name: str, address: str, *, savepoint: Path | None = None, ends: bool = False
+) -> JobClient:
+    options = {"call_store": address} if address else {}
+    env = host.environment(checkpoint_dir=folder / name, options=options).enable_checkpointing(20)
+    if savepoint is not None:
+        env.set_savepoint(savepoint)
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    stream = env.from_source(TestSource(INPUTS, bounded=ends), source_name="inputs").uid("inputs")
+    runs = agents_env.from_datastream(stream, lambda value: value[0]).apply(TwoBills(folder)).uid("bills")
+    runs.to_datastream().sink_to(literal_files(folder / "output")).uid("files")
+    return env.execute_async("bills")
+
+
+@pytest.mark.parametrize("how", ["stop", "offline"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(*pair, id="-to-".join(pair))
+        for pair in [
+            *permutations(("directory", "postgres"), 2),
+            ("postgres", "files"),
+            ("files", "bucket"),
+            ("bucket", "directory"),
+        ]
+    ],
+)
+def test_answers_come_along(
+    before: str, after: str, how: str, place_of: MakePlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = address_of(before, place_of)
+    job = start(LOCAL, tmp_path, "first", address)
+    until(lambda: len(list(tmp_path.glob("answered-*"))) == len(INPUTS))
+    path = Path(job.stop_with_savepoint(tmp_path / "stopped"))
+    if how == "offline":
+        path = tmp_path / "made"
+        command = ["savepoint", "create", str(tmp_path / "first"), str(path)]
+        if before in NEEDS_ADDRESS:
+            assert main(command) != 0
+            assert "give the job's option call_store in full: --call-store ADDRESS" in capsys.readouterr().err
+            assert PASSWORD not in (tmp_path / "first" / PLACE).read_text()
+            command += ["--call-store", address]
+        assert main(command) == 0
+    (tmp_path / "go").touch()
+    start(
+        LOCAL_2, tmp_path, "second", address_of(after, place_of), savepoint=path, ends=True
+    ).get_job_execution_result()
+
+    assert sorted(read_committed(tmp_path / "output")) == [
+        (key, number * 10, (number + 1_000) * 10) for key, number in INPUTS
+    ]
+    asked = sorted(item for item, _ in billed(tmp_path))
+    assert asked == sorted(item for _, number in INPUTS for item in (number, number + 1_000))
+
+
+def test_a_job_that_moves_its_log_back_needs_no_address(tmp_path: Path) -> None:
+    """What was left behind about the place of the log is that of the last start."""
+    for name in ("elsewhere", ""):
+        address = str(tmp_path / name) if name else ""
+        job = start(LOCAL, tmp_path, "first", address)
+        until(lambda: len(list(tmp_path.glob("answered-*"))) == len(INPUTS))
+        job.cancel()
+        assert (tmp_path / "first" / PLACE).exists() == bool(name)
+
+
+# the copy
+
+
+def writer_at(path: Path) -> SavepointWriter:
+    return SavepointWriter(path, job_name="j", job_id="j", engine="local", max_parallelism=1, epoch=0)
+
+
+def copied(path: Path) -> list[bytes]:
+    return [record for _, data in SavepointReader(path).call_files() for record in read_records(data)[0]]
+
+
+class Disturbed(FileCallStore):
+    """Something happens between its first listing and the reading of what is listed."""
+
+    def __init__(self, directory: Path, happens: Callable[[], object]) -> None:
+        super().__init__(directory)
+        self._to_happen = [happens]
+
+    def _files(self) -> list[Path]:
+        found = super()._files()
+        if self._to_happen:
+            self._to_happen.pop()()
+        return found
+
+
+def test_a_part_that_is_replaced_while_it_is_copied_is_there(tmp_path: Path) -> None:
+    job = FileCallStore(tmp_path / "calls")
+    job.append([b"1", b"2"], sync=True)
+    store = Disturbed(tmp_path / "calls", lambda: job.replace([b"2"]))
+    with CallsCopy(store) as copy, writer_at(tmp_path / "savepoint") as writer:
+        copy.into(writer)
+    job.close()
+
+    assert copied(tmp_path / "savepoint") == [b"2"]
+
+
+def test_a_part_that_is_taken_over_while_it_is_copied_is_there(tmp_path: Path) -> None:
+    ended, heir = FileCallStore(tmp_path / "calls"), FileCallStore(tmp_path / "calls")
+    ended.append([b"1"], sync=True)
+    ended.close()
+
+    def take_over() -> None:
+        heir.replace([b"1"])
+        heir.remove(ended.owner)
+
+    with CallsCopy(Disturbed(tmp_path / "calls", take_over)) as copy, writer_at(tmp_path / "s") as writer:
+        copy.into(writer)
+    heir.close()
+
+    assert copied(tmp_path / "s") == [b"1"]
+
+
+Steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 2), st.lists(st.binary(max_size=8), max_size=4)),
+        st.tuples(st.just("replace"), st.integers(0, 2), st.integers(0, 3)),
+        st.just(("copy",)),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=Steps)
+def test_a_copy_has_everything_that_is_in_the_store(
+    steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """However often it is begun again, while processes append and drop what they need no more."""
+    folder = tmp_path_factory.mktemp("copy")
+    stores = [FileCallStore(folder / "calls") for _ in range(3)]
+    kept: list[list[bytes]] = [[], [], []]
+    with CallsCopy(FileCallStore(folder / "calls")) as copy:
+        for number, step in enumerate([*steps, ("copy",)]):
+            match step:
+                case ("append", owner, records):
+                    stores[owner].append(records, sync=False)
+                    kept[owner] += records
+                case ("replace", owner, dropped):
+                    kept[owner] = kept[owner][dropped:]
+                    stores[owner].replace(kept[owner])
+                case _:
+                    with writer_at(folder / str(number)) as writer:
+                        copy.into(writer)
+                    found = copied(folder / str(number))
+                    assert {record for records in kept for record in records} <= set(found)
+    for store in stores:
+        store.close()
