@@ -1,15 +1,18 @@
 """Slow calls on Spark: what one of them costs everybody else, and what ten thousand parked runs cost.
 
 Fast keys get an input a second each, with a call of 50 ms. In one job, the first part has no slow call in flight; in the
-second part one key waits 20 s. Then, in a job of its own, 10,000 keys wait 10 s at once.
+second part one key waits 20 s. Then, in a job of its own, 10,000 inputs come at once, and their keys wait 10 s. Last, a
+job that has nothing else to do waits longer for a call than Spark lets idle Python workers live.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.agent_jobs import with_agent
@@ -26,6 +29,9 @@ FAST_KEYS = 500
 FAST_MS, SLOW_MS = 50, 20_000
 PARKED = 10_000
 PARKED_MS = 10_000
+LONG_MS = 75_000
+WARM_RATE, WARM_S = 10, 8
+"""Inputs before the 10,000: the first micro-batches of a query are planned and compiled."""
 DEADLINE_S = 1
 
 
@@ -42,6 +48,25 @@ class DurableCall(Agent):
         key, (carried, call_ms) = event.input
         await ctx.durable_execute_async(wait, call_ms)
         ctx.send_event(OutputEvent(output=(key, carried)))
+
+
+async def wait_and_tell(folder: str, milliseconds: int) -> int:
+    with (Path(folder) / "calls").open("a") as file:
+        file.write("begun\n")
+    return await wait(milliseconds)
+
+
+class ToldCall(Agent):
+    """One call; it leaves a line every time it is made."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self._folder = folder
+
+    @action(InputEvent)
+    async def call(self, event: InputEvent, ctx: RunnerContext) -> None:
+        await ctx.durable_execute_async(wait_and_tell, self._folder, LONG_MS)
+        ctx.send_event(OutputEvent(event.input))
 
 
 class OneSlowKey(DueSource):
@@ -61,12 +86,42 @@ class OneSlowKey(DueSource):
             yield Chunk(values, chunk.position, end=chunk.end)
 
 
+class AllAtOnce(DueSource):
+    """A few inputs with fast calls; then one for every key that is to wait."""
+
+    def __init__(self) -> None:
+        super().__init__(WARM_RATE, WARM_RATE * WARM_S + PARKED, WARM_RATE)
+
+    @property
+    def burst_s(self) -> float:
+        return self._began_s + WARM_S
+
+    def available(self, channel: int, position: Any, elapsed_ms: int) -> int:
+        if time.time() >= self.burst_s:
+            return self._count - position
+        return min(super().available(channel, position, elapsed_ms), WARM_RATE * WARM_S - position)
+
+    def due_ms(self, channel: int, position: Any) -> int:
+        return super().due_ms(channel, min(position, WARM_RATE * WARM_S))
+
+    def read(self, channel: int, position: Any, limit: int) -> Iterator[Chunk]:
+        for chunk in super().read(channel, position, limit):
+            first = chunk.position - len(chunk.values)
+            values = [
+                (key, (first + i, FAST_MS))
+                if first + i < WARM_RATE * WARM_S
+                else (f"waits{first + i}", (first + i, PARKED_MS))
+                for i, (key, _) in enumerate(chunk.values)
+            ]
+            yield Chunk(values, chunk.position, end=chunk.end)
+
+
 def run(options: Options) -> list[Measure]:
     with spark_session("parking") as session:
         # A cold JVM takes longer for its first micro-batches than a whole part lasts.
         one_slow_key(session, warm_s=3, part_s=2, options=options)
         found = one_slow_key(session, warm_s=12, part_s=options.pick(16, 18), options=options)
-        return found + many_parked(session, options)
+        return found + many_parked(session, options) + idle_job(session)
 
 
 def _streaming(session: Any) -> StreamExecutionEnvironment:
@@ -122,9 +177,9 @@ def one_slow_key(session: Any, warm_s: int, part_s: int, options: Options) -> li
 
 def many_parked(session: Any, options: Options) -> list[Measure]:
     env = _streaming(session)
-    inputs = [(f"k{number}", (number, PARKED_MS)) for number in range(PARKED)]
+    source = AllAtOnce()
     arrived: list[Any] = []
-    outputs = with_agent(env.from_collection(inputs), DurableCall())
+    outputs = with_agent(env.from_source(source), DurableCall())
     outputs.sink_to(CollectSink(lambda batch: arrived.extend(batch.values)))
     largest = [0.0]
     over = threading.Event()
@@ -136,21 +191,38 @@ def many_parked(session: Any, options: Options) -> list[Measure]:
 
     watcher = threading.Thread(target=watch_memory, daemon=True)
     watcher.start()
-    began = time.monotonic()
     try:
         with watched(session) as batches:
             env.execute("many parked")
     finally:
         over.set()
         watcher.join()
-    if len(arrived) != PARKED:
-        raise RuntimeError(f"{len(arrived)} of {PARKED} outputs came")
-    durations = [batch.duration_ms / 1000 for batch in batches if batch.duration_ms]
+    last_s = time.time()
+    if len(arrived) != PARKED + WARM_RATE * WARM_S:
+        raise RuntimeError(f"{len(arrived)} outputs of {PARKED} and {WARM_RATE * WARM_S} came")
+    durations = [batch.duration_ms / 1000 for batch in batches if batch.ended_s > source.burst_s]
     options.details["batches_s"] = durations
     return [
         Measure(
             name="longest micro-batch with 10,000 parked runs", value=max(durations), unit="s", bar=at_most(2)
         ),
         Measure(name="memory of the largest Python process", value=largest[0], unit="MB", bar=at_most(1024)),
-        Measure(name="10,000 runs parked for 10 s, all in all", value=time.monotonic() - began, unit="s"),
+        Measure(name="10,000 runs parked for 10 s, all in all", value=last_s - source.burst_s, unit="s"),
+    ]
+
+
+def idle_job(session: Any) -> list[Measure]:
+    env = _streaming(session)
+    arrived: list[Any] = []
+    with tempfile.TemporaryDirectory(prefix="emberflow-bench-") as folder:
+        outputs = with_agent(env.from_collection([("key", 1)]), ToldCall(folder))
+        outputs.sink_to(CollectSink(lambda batch: arrived.extend(batch.values)))
+        with watched(session) as batches:
+            env.execute("one long call")
+        made = len((Path(folder) / "calls").read_text().splitlines())
+    if len(arrived) != 1:
+        raise RuntimeError(f"{len(arrived)} outputs of one call")
+    return [
+        Measure(name="a call of 75 s on an idle job: times it was made", value=made, unit="", bar=at_most(1)),
+        Measure(name="micro-batches meanwhile", value=len(batches), unit=""),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 
@@ -13,6 +14,11 @@ class MicroBatch:
     batch_id: int
     rows: int
     duration_ms: int
+    began_s: float
+
+    @property
+    def ended_s(self) -> float:
+        return self.began_s + self.duration_ms / 1000
 
 
 @contextmanager
@@ -28,7 +34,8 @@ def watched(session: Any) -> Iterator[list[MicroBatch]]:
         def onQueryProgress(self, event: Any) -> None:
             progress = event.progress
             duration_ms = progress.durationMs.get("triggerExecution", 0)
-            seen.append(MicroBatch(progress.batchId, progress.numInputRows, duration_ms))
+            began_s = datetime.fromisoformat(progress.timestamp).timestamp()
+            seen.append(MicroBatch(progress.batchId, progress.numInputRows, duration_ms, began_s))
 
         def onQueryIdle(self, event: Any) -> None: ...
 
