@@ -89,7 +89,9 @@ def test_the_end_of_the_input_does_not_overtake_a_parked_run(host: Host, tmp_pat
     env = host.environment(checkpoint_dir=tmp_path / "checkpoints")
     agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
     outputs = agents_env.from_datastream(env.from_collection(inputs), lambda value: value[0])
-    stamped = WatermarkStrategy.for_generator(OnlyTheEnd).with_timestamp_assigner(lambda value, timestamp: 100)
+    stamped = WatermarkStrategy.for_generator(OnlyTheEnd).with_timestamp_assigner(
+        lambda value, timestamp: 100
+    )
     (
         outputs.apply(SlowCalls(tmp_path))
         .to_datastream()
