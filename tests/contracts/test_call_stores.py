@@ -83,6 +83,15 @@ class TestRecords:
         store.replace([])
         assert opened().read_new() == []
 
+    def test_published_ones_are_seen_at_once(self, opened: Opened) -> None:
+        writer, reader = opened(), opened()
+        writer.publish()
+        writer.append([b"1"], sync=False)
+        writer.append([b"2"], sync=False)
+        writer.publish()
+
+        assert read_all(reader, writer.owner) == [b"1", b"2"]
+
 
 class TestReplace:
     def test_gives_the_new_ones_only(self, opened: Opened) -> None:

@@ -55,6 +55,7 @@ class StoredCallLog:
         self._place = ""
         self._attempt = 0
         self._part_limit = _SMALLEST_PART
+        self._follow_s = 0.0
         # Whoever holds it may write, and finds what is stored and what is known in step.
         self._lock = threading.RLock()
         self._pending: list[tuple[Record, bytes, Waiter | None]] = []
@@ -137,6 +138,9 @@ class StoredCallLog:
         if new:
             self._note(parked_record(*now, new))
         self.flush()
+        if actions:
+            with self._lock:
+                self._store.publish()
 
     def done(self, action: str) -> None:
         """The action has ended for good, once the epoch is committed."""
@@ -190,9 +194,14 @@ class StoredCallLog:
                 for data in records:
                     self._index.apply(owner, decode(data))
 
-    def follow(self) -> None:
-        """The same for a process that only reads: what is done goes, as far as the workers' epochs tell."""
+    def follow(self, *, at_once: bool = False) -> None:
+        """The same for a process that only reads: what is done goes, as far as the workers' epochs tell. Not more often
+        than the store likes to be asked, unless `at_once`."""
         with self._lock:
+            now_s = time.monotonic()
+            if now_s < self._follow_s and not at_once:
+                return
+            self._follow_s = now_s + self._store.pause_s
             self.refresh()
             self._index.settle(self._index.latest_epoch())
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.files import FileCallStore, read_records
+from emberflow.engines.call_stores.objects import ObjectCallStore
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.operators.durable import RETURNED, CallRecord
 
@@ -381,3 +382,35 @@ def test_inputs_that_state_holds_are_counted_by_step(tmp_path: Path) -> None:
     again = log_in(tmp_path)
     again.begin(2)
     assert again.held_inputs() == reader.held_inputs(), "also after a restart"
+
+
+def test_claims_of_what_is_parked_are_seen_at_once_in_a_store_that_holds_back(tmp_path: Path) -> None:
+    """The next batch may come at once, and serve the key in another process."""
+    first, second = (StoredCallLog(ObjectCallStore(str(tmp_path)), claims=True) for _ in range(2))
+    first.begin(1)
+    assert first.claim("step/key-1/1/")
+    first.park({"step/key-1/1/": 0})
+
+    second.begin(2)
+    assert not second.claim("step/key-1/1/")
+    first.close()
+    second.close()
+
+
+class CostlyStore(FileCallStore):
+    pause_s = 3_600.0
+
+
+def test_who_follows_asks_as_often_as_the_store_likes(tmp_path: Path) -> None:
+    writer, reader = log_in(tmp_path), StoredCallLog(CostlyStore(tmp_path))
+    writer.begin(1)
+    writer.park({"step/a-1/1/": 0})
+    reader.follow()
+    writer.park({"step/b-1/1/": 0})
+    for _ in range(100):
+        reader.follow()
+    assert reader.parked() == ["step/a-1/1/"]
+
+    reader.follow(at_once=True)
+    assert reader.parked() == ["step/a-1/1/", "step/b-1/1/"]
+    writer.close()

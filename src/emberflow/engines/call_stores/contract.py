@@ -15,10 +15,16 @@ class CallStore(Protocol):
 
     owner: str
     """Names this process and its part; never used by another process again."""
+    pause_s: float
+    """How long whoever looks again and again lets pass in between: a look may cost a request, or money."""
 
     def append(self, records: Sequence[bytes], *, sync: bool) -> None:
         """All of them, in this order, durable when it returns if `sync`; without, other processes of the job see them
         soon, and a crash of the machine may lose them. A crash in the middle leaves a beginning of whole records."""
+        ...
+
+    def publish(self) -> None:
+        """What was appended without `sync` is seen by other processes when it returns."""
         ...
 
     def read_new(self) -> list[tuple[str, list[bytes]]]:

@@ -34,6 +34,8 @@ _LEASE = "lease"
 
 
 class ObjectCallStore:
+    pause_s = _HELD_S
+
     def __init__(
         self, uri: str, owner: str | None = None, *, beat_s: float = _BEAT_S, lease_s: float = _LEASE_S
     ) -> None:
@@ -75,6 +77,11 @@ class ObjectCallStore:
                 self._held += added
                 self._has_held.set()
             self._size += sum(map(len, added))
+
+    def publish(self) -> None:
+        with self._writing:
+            if self._held:
+                self._write(self._held)
 
     def replace(self, records: Sequence[bytes]) -> None:
         with self._writing:

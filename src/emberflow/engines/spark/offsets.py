@@ -49,6 +49,8 @@ class OffsetPlanner:
         self._started_ms: dict[int, float] = {}
         self._first = True
         self._restored = self._spec.start_positions.get(stage_id)
+        self._log: StoredCallLog | None = None
+        self._followed: dict[str, Any] | None = None
         self._ticks: Ticks | None = None
         self._admission: SourceAdmission | None = None
         self._held = False
@@ -57,6 +59,7 @@ class OffsetPlanner:
         limits = limits_behind(self._spec, stage_id)
         if limits or self._spec.ticking_stage == stage_id:
             log = StoredCallLog(job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id))
+            self._log = log
             self._admission = SourceAdmission(limits, log) if limits else None
             self._ticks = Ticks(log) if self._spec.ticking_stage == stage_id else None
 
@@ -71,6 +74,10 @@ class OffsetPlanner:
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         if self._spec.hold_file and os.path.exists(self._spec.hold_file):
             return start
+        if self._log is not None and start != self._followed:
+            # A batch was committed: what it has parked counts before the next one is planned.
+            self._followed = start
+            self._log.follow(at_once=True)
         channels = self._plan(start["channels"])
         first, self._first = self._first, False
         again = first and all(ended for _, ended, _ in start["channels"])
