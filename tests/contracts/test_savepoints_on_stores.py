@@ -4,6 +4,7 @@ finds them, wherever that one keeps its own (A15, C5)."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
 from emberflow.cli.main import main
 from emberflow.engines.call_stores.files import FileCallStore, read_records
-from emberflow.engines.savepoint_calls import PLACE, CallsCopy
+from emberflow.engines.savepoint_calls import PLACE, CallsCopy, noted_place
+from emberflow.errors import CheckpointUnusable, CorruptData
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.writer import SavepointWriter
 from emberflow.streams import JobClient
@@ -120,6 +122,30 @@ def test_a_job_that_moves_its_log_back_needs_no_address(tmp_path: Path) -> None:
         until(lambda: len(list(tmp_path.glob("answered-*"))) == len(INPUTS))
         job.cancel()
         assert (tmp_path / "first" / PLACE).exists() == bool(name)
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"),
+    [
+        pytest.param("", "call-store.json cannot be read", id="damaged"),
+        pytest.param('{"format": 1}', "call-store.json cannot be read", id="incomplete"),
+        pytest.param(
+            '{"format": 2, "call_store": "s3://calls", "whole": true}',
+            "a newer version of emberflow",
+            id="newer",
+        ),
+    ],
+)
+def test_a_place_that_cannot_be_known(left: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / PLACE).write_text(left)
+    with pytest.raises((CorruptData, CheckpointUnusable), match=expected):
+        noted_place(tmp_path)
+
+
+def test_the_form_of_a_place_is_kept(tmp_path: Path) -> None:
+    address = "postgresql://ann@db.example/calls"
+    (tmp_path / PLACE).write_text(json.dumps({"format": 1, "call_store": address, "whole": True}))
+    assert noted_place(tmp_path) == address
 
 
 # the copy
