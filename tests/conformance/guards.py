@@ -10,17 +10,21 @@ from emberflow.agents import (
     Agent,
     AgentExecutionOptions,
     AgentsExecutionEnvironment,
+    BaseChatModelSetup,
     Budget,
     ErrorEvent,
     ErrorHandling,
     Event,
     InputEvent,
     OutputEvent,
+    ResourceDescriptor,
+    ResourceType,
     Retry,
     RunnerContext,
     action,
 )
 from emberflow.streams import DataStream, StreamExecutionEnvironment
+from emberflow.testing import Reply, ScriptedChatModel, When
 
 TOKENS = 40
 
@@ -31,6 +35,15 @@ class GuardedAgent(Agent):
     def __init__(self) -> None:
         super().__init__()
         self.add_budget(Budget(tokens=TOKENS, per="key"))
+        services = {"broken": When(reply=Reply(error=500)), "working": When(reply="by the other one")}
+        for name, rule in services.items():
+            self.add_resource(name, ResourceType.CHAT_MODEL_CONNECTION, ScriptedChatModel([rule]))
+        for name, settings in (
+            ("large", {"connection": "broken", "fallback": "small"}),
+            ("small", {"connection": "working"}),
+        ):
+            described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)
+            self.add_resource(name, ResourceType.CHAT_MODEL, described)
 
     @action(
         InputEvent,
@@ -79,8 +92,9 @@ class GuardedAgent(Agent):
         ctx.send_event(OutputEvent((ctx.key, number, "mended", event.error_type)))
 
     @action("reminder")
-    def remind(self, event: Event, ctx: RunnerContext) -> None:
-        ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "reminded")))
+    async def remind(self, event: Event, ctx: RunnerContext) -> None:
+        answer = await ctx.chat("large", "What was it?")
+        ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "reminded", answer.content)))
 
 
 async def _price(number: int) -> int:
@@ -111,7 +125,7 @@ def guarded(inputs: list[tuple[str, int]]) -> tuple[list[Any], list[Any]]:
             else:
                 outputs.append((word, number, "done", attempt, begun[word]))
             if kind == 0:
-                reminders.append((word, number, "reminded"))
+                reminders.append((word, number, "reminded", "by the other one"))
     return outputs, reminders
 
 

@@ -6,9 +6,10 @@ Several setups may share one connection. Vendors subclass both (`integrations/ch
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.prompt import Prompt
@@ -17,6 +18,8 @@ from emberflow.errors import InvalidAgent, ResourceFailed
 from emberflow.operators.durable import takes_idempotency_key
 from emberflow.operators.resource_views import unwrapped
 from emberflow.plan.resources import Resource, ResourceType
+
+_log = logging.getLogger("emberflow.agents")
 
 
 class BaseChatModelConnection(Resource, ABC):
@@ -41,6 +44,15 @@ class BaseChatModelConnection(Resource, ABC):
         client raises: whether a call is repeated is decided by the caller."""
 
 
+class _Found(NamedTuple):
+    """The resources behind a setup's names."""
+
+    connection: BaseChatModelConnection
+    prompt: Prompt | None
+    tools: list[Tool]
+    fallback: BaseChatModelSetup | None
+
+
 class BaseChatModelSetup(Resource):
     """A connection together with a prompt, tools and settings.
 
@@ -49,6 +61,8 @@ class BaseChatModelSetup(Resource):
 
         setup = BaseChatModelSetup(connection=connection, prompt=Prompt.from_text("Be brief."), tools=[add])
         answer = await setup.chat([ChatMessage(content="What is 1 + 2?")])
+
+    When a call fails, the setup `fallback` is asked the same instead, with its own prompt, tools and settings.
 
     Like its connection, it may be asked many times at once on one event loop.
     """
@@ -60,6 +74,7 @@ class BaseChatModelSetup(Resource):
         model: str = "",
         prompt: Prompt | str | None = None,
         tools: Sequence[str | Tool | Callable[..., Any]] = (),
+        fallback: str | BaseChatModelSetup | None = None,
         **settings: Any,
     ) -> None:
         if isinstance(tools, str):
@@ -70,8 +85,9 @@ class BaseChatModelSetup(Resource):
         self.model = model
         self.prompt = prompt
         self.tools = list(tools)
+        self.fallback = fallback
         self.settings = settings
-        self._found: tuple[BaseChatModelConnection, Prompt | None, list[Tool]] | None = None
+        self._found: _Found | None = None
 
     @classmethod
     def resource_type(cls) -> ResourceType:
@@ -86,19 +102,21 @@ class BaseChatModelSetup(Resource):
     def call_settings(self) -> dict[str, Any]:
         """What decides about an answer besides the messages: a durable call is only answered from its record while
         this is the same."""
-        _, prompt, tools = self._resolved()
+        found = self._resolved()
         settings = dict(self.model_kwargs)
-        if prompt is not None:
-            settings["prompt"] = prompt.template
-        if tools:
-            settings["tools"] = [tool.name for tool in tools]
+        if found.prompt is not None:
+            settings["prompt"] = found.prompt.template
+        if found.tools:
+            settings["tools"] = [tool.name for tool in found.tools]
+        if found.fallback is not None:
+            settings["fallback"] = found.fallback.call_settings
         return settings
 
     @property
     def wants_idempotency_key(self) -> bool:
-        """Whether the connection takes the key of a durable call, to hand it to its service."""
-        connection: BaseChatModelConnection = unwrapped(self._resolved()[0])
-        return takes_idempotency_key(type(connection).chat)
+        """Whether the connection, or that of the fallback, takes the key of a durable call, to hand it to its service."""
+        fallback = self._resolved().fallback
+        return self._takes_key or (fallback is not None and fallback.wants_idempotency_key)
 
     def open(self) -> None:
         """Finds the resources by their names, so that a wrong name shows before the first call."""
@@ -112,20 +130,39 @@ class BaseChatModelSetup(Resource):
     ) -> ChatMessage:
         """The answer to the prompt, filled with `prompt_args`, followed by the messages (a text is one of the
         user). `kwargs` go before the setup's own settings."""
-        connection, prompt, tools = self._resolved()
+        found = self._resolved()
         sent = [ChatMessage(content=messages)] if isinstance(messages, str) else list(messages)
-        if prompt is not None:
+        if found.prompt is not None:
             # A prompt may say all there is to say: services refuse the empty question that then follows it.
-            sent = [*prompt.fill_messages(prompt_args or {}), *filter(_says_something, sent)]
-        return await connection.chat(sent, tools=tools or None, **{**self.model_kwargs, **kwargs})
+            sent = [*found.prompt.fill_messages(prompt_args or {}), *filter(_says_something, sent)]
+        settings = {**self.model_kwargs, **kwargs}
+        if found.fallback is None:
+            return await found.connection.chat(sent, tools=found.tools or None, **settings)
+        key = kwargs.pop("idempotency_key", None)
+        if not self._takes_key:
+            settings.pop("idempotency_key", None)
+        try:
+            return await found.connection.chat(sent, tools=found.tools or None, **settings)
+        except Exception as error:
+            # Its text may hold a secret.
+            _log.warning("a chat model failed with %s, its fallback is asked", type(error).__name__)
+            if key is not None and found.fallback.wants_idempotency_key:
+                # Another key: a service may answer a key that it knows as it did before.
+                kwargs["idempotency_key"] = f"{key}-fallback"
+            return await found.fallback.chat(messages, prompt_args, **kwargs)
 
-    def _resolved(self) -> tuple[BaseChatModelConnection, Prompt | None, list[Tool]]:
+    @property
+    def _takes_key(self) -> bool:
+        connection: BaseChatModelConnection = unwrapped(self._resolved().connection)
+        return takes_idempotency_key(type(connection).chat)
+
+    def _resolved(self) -> _Found:
         if self._found is None:
             self._found = self._find()
         return self._found
 
-    def _find(self) -> tuple[BaseChatModelConnection, Prompt | None, list[Tool]]:
-        connection, prompt = self.connection, self.prompt
+    def _find(self) -> _Found:
+        connection, prompt, fallback = self.connection, self.prompt, self.fallback
         if isinstance(connection, str):
             connection = self._get(connection, ResourceType.CHAT_MODEL_CONNECTION, BaseChatModelConnection)
         if isinstance(prompt, str):
@@ -136,7 +173,9 @@ class BaseChatModelSetup(Resource):
             else as_tool("", tool)
             for tool in self.tools
         ]
-        return connection, prompt, tools
+        if isinstance(fallback, str):
+            fallback = self._get(fallback, ResourceType.CHAT_MODEL, BaseChatModelSetup)
+        return _Found(connection, prompt, tools, fallback)
 
     def _get(self, name: str, kind: ResourceType, wanted: type[Any]) -> Any:
         context = getattr(self, "resource_context", None)

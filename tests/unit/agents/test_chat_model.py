@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from emberflow.agents import Agent, InputEvent, ResourceDescriptor
 from emberflow.agents.chat_message import ChatMessage, MessageRole
-from emberflow.agents.chat_model import BaseChatModelSetup
+from emberflow.agents.chat_model import BaseChatModelConnection, BaseChatModelSetup
 from emberflow.agents.prompt import Prompt
-from emberflow.errors import InvalidAgent, ResourceFailed
+from emberflow.errors import EmberflowError, InvalidAgent, ResourceFailed
 from emberflow.plan.resources import ResourceType
-from emberflow.testing.scripted_model import ScriptedChatModel, When
+from emberflow.testing import run_agent
+from emberflow.testing.scripted_model import Reply, ScriptedChatModel, ScriptedTimeout, When
 
 HELLO = ChatMessage(content="hello")
 
@@ -95,3 +97,75 @@ def test_wrong_names_show_early() -> None:
         setup.open()
     with pytest.raises(InvalidAgent, match="tools is a list of names"):
         BaseChatModelSetup(connection="model", tools="add")
+
+
+class Away(BaseChatModelConnection):
+    """Takes idempotency keys, and always fails."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    async def chat(
+        self, messages: Any, tools: Any = None, *, idempotency_key: str = "", **kwargs: Any
+    ) -> ChatMessage:
+        self.keys.append(idempotency_key)
+        raise ConnectionError("the model is away")
+
+
+def test_a_fallback_is_asked_with_its_own_prompt_tools_and_settings() -> None:
+    model = ScriptedChatModel([When(reply="hi")])
+    fallback = BaseChatModelSetup(
+        connection=model, model="small", prompt=Prompt.from_text("Briefly, in {role}."), tools=[add]
+    )
+    setup = BaseChatModelSetup(
+        connection=Away(), model="large", prompt=Prompt.from_text("Speak {role}."), fallback=fallback
+    )
+
+    reply = asyncio.run(setup.chat([HELLO], prompt_args={"role": "German"}, temperature=0.5))
+
+    assert reply.content == "hi"
+    assert [message.content for message in model.calls[0].messages] == ["Briefly, in German.", "hello"]
+    assert model.calls[0].tools == ["add"]
+    assert model.calls[0].settings == {"model": "small", "temperature": 0.5}
+    assert setup.call_settings["fallback"] == fallback.call_settings
+
+
+def test_the_last_fallback_that_fails_says_why() -> None:
+    first, second = Away(), Away()
+    other = BaseChatModelSetup(connection=second)
+    setup = BaseChatModelSetup(
+        connection=first, fallback=BaseChatModelSetup(connection=first, fallback=other)
+    )
+    with pytest.raises(ConnectionError, match="away"):
+        asyncio.run(setup.chat([HELLO], idempotency_key="k"))
+    assert first.keys == ["k", "k-fallback"]
+    assert second.keys == ["k-fallback-fallback"]
+
+
+@pytest.mark.parametrize("keyed_first", [True, False])
+def test_idempotency_keys_go_to_the_connections_that_take_them(keyed_first: bool) -> None:
+    keyed, plain = Away(), ScriptedChatModel([When(reply=Reply(error="timeout"))])
+    first, second = (keyed, plain) if keyed_first else (plain, keyed)
+    setup = BaseChatModelSetup(connection=first, fallback=BaseChatModelSetup(connection=second))
+    assert setup.wants_idempotency_key
+
+    with pytest.raises((ConnectionError, ScriptedTimeout)):
+        asyncio.run(setup.chat([HELLO], idempotency_key="k"))
+
+    assert keyed.keys == ["k" if keyed_first else "k-fallback"]
+    assert "idempotency_key" not in plain.calls[0].settings
+
+
+def test_fallbacks_in_a_circle_are_refused() -> None:
+    agent = Agent("circle")
+    for name, other in (("large", "small"), ("small", "large")):
+        described = ResourceDescriptor(clazz=BaseChatModelSetup, connection="service", fallback=other)
+        agent.add_resource(name, ResourceType.CHAT_MODEL, described)
+    agent.add_resource("service", ResourceType.CHAT_MODEL_CONNECTION, ScriptedChatModel([When(reply="hi")]))
+    agent.add_action("ask", [InputEvent], ask_large)
+    with pytest.raises(EmberflowError, match="in a circle: chat_model 'large' -> chat_model 'small'"):
+        run_agent(agent, ["hello"])
+
+
+async def ask_large(event: InputEvent, ctx: Any) -> None:
+    await ctx.chat("large", event.input)
