@@ -178,6 +178,7 @@ def test_a_part_that_is_replaced_while_it_is_copied_is_there(tmp_path: Path) -> 
     job.append([b"1", b"2"], sync=True)
     store = Disturbed(tmp_path / "calls", lambda: job.replace([b"2"]))
     with CallsCopy(store) as copy, writer_at(tmp_path / "savepoint") as writer:
+        copy.read()
         copy.into(writer)
     job.close()
 
@@ -194,6 +195,7 @@ def test_a_part_that_is_taken_over_while_it_is_copied_is_there(tmp_path: Path) -
         heir.remove(ended.owner)
 
     with CallsCopy(Disturbed(tmp_path / "calls", take_over)) as copy, writer_at(tmp_path / "s") as writer:
+        copy.read()
         copy.into(writer)
     heir.close()
 
@@ -230,6 +232,7 @@ def test_a_copy_has_everything_that_is_in_the_store(
                     stores[owner].replace(kept[owner])
                 case _:
                     with writer_at(folder / str(number)) as writer:
+                        copy.read()
                         copy.into(writer)
                     found = copied(folder / str(number))
                     assert {record for records in kept for record in records} <= set(found)

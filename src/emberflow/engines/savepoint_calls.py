@@ -36,10 +36,12 @@ class CallsCopy:
     def __exit__(self, *_: object) -> None:
         self._store.close()
 
-    def into(self, writer: SavepointWriter) -> None:
-        """All that is recorded by now. For another writer it may be done again, and costs only what is new: what the job
-        has forgotten meanwhile stays in the copy and does no harm."""
+    def read(self) -> None:
+        """All that is recorded by now. Done again, it costs only what is new; what the job has forgotten meanwhile stays
+        in the copy and does no harm."""
         self._parts += [as_part(records) for _, records in self._store.read_new()]
+
+    def into(self, writer: SavepointWriter) -> None:
         for number, data in enumerate(self._parts):
             writer.calls(f"{number:06d}{PART}", data)
 

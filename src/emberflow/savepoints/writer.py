@@ -166,7 +166,6 @@ class SavepointWriter:
         }
         self.groups = KeyGroups(max_parallelism)
         self.buffered = 0
-        self._discarded = False
         self._sources: dict[str, SourcePositions] = {}
         self._steps: dict[str, StepWriter] = {}
         self._sinks: list[str] = []
@@ -180,13 +179,9 @@ class SavepointWriter:
         self._guard(lambda: (self._folder / form.STATE_FOLDER).mkdir(parents=True))
         return self
 
-    def discard(self) -> None:
-        """Leaving the writer leaves nothing behind."""
-        self._discarded = True
-
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         try:
-            if kind is None and not self._discarded:
+            if kind is None:
                 self._guard(self._finish)
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)

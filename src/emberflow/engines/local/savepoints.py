@@ -113,6 +113,7 @@ def write_savepoint(
         writer.prepared(job_id, checkpoint.epoch, checkpoint.prepared)
         if calls is not None:
             with CallsCopy(job_store(*calls)) as copy:
+                copy.read()
                 copy.into(writer)
 
 

@@ -28,36 +28,41 @@ def write_savepoint(
     """Makes a savepoint of a job's directory, whether its query runs or not; returns its batch. `calls` says where the
     log of durable calls is kept."""
     checkpoint = home / "spark"
+    with CallsCopy(job_store(*calls)) as copy:
+        batch = _batch_with_calls(home, checkpoint, copy)
+    with SavepointWriter(
+        target,
+        job_name=wiring.job_name,
+        job_id=manifest.job_id,
+        engine="spark",
+        max_parallelism=manifest.max_parallelism,
+        epoch=wiring.first_epoch + batch,
+    ) as writer:
+        copy.into(writer)
+        for uid, channels in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
+            positions = [position for position, _, *_ in channels]
+            writer.source(uid, positions, [bool(ended) for _, ended, *_ in channels])
+        state = _State(session, checkpoint, batch)
+        for uid in wiring.kinds:
+            _add_step(state, manifest, wiring, uid, writer)
+        writer.sinks(wiring.sinks)
+    return batch
+
+
+def _batch_with_calls(home: Path, checkpoint: Path, copy: CallsCopy) -> int:
+    """The last committed batch, with all that is recorded for it: the log forgets what a batch no longer needs, so it is
+    read again if another one was committed meanwhile."""
     batch = last_batch(checkpoint, "commits")
     if batch is None:
         raise CheckpointUnusable(
             f"{home} has no committed micro-batch yet", way_out="let the job run before you take a savepoint"
         )
-    with CallsCopy(job_store(*calls)) as copy:
-        for _ in range(_TRIES):
-            with SavepointWriter(
-                target,
-                job_name=wiring.job_name,
-                job_id=manifest.job_id,
-                engine="spark",
-                max_parallelism=manifest.max_parallelism,
-                epoch=wiring.first_epoch + batch,
-            ) as writer:
-                copy.into(writer)
-                now = last_batch(checkpoint, "commits")
-                if now is not None and now != batch:
-                    # The log of calls forgets what a batch no longer needs, so it must be that batch's.
-                    batch = now
-                    writer.discard()
-                    continue
-                for uid, channels in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
-                    positions = [position for position, _, *_ in channels]
-                    writer.source(uid, positions, [bool(ended) for _, ended, *_ in channels])
-                state = _State(session, checkpoint, batch)
-                for uid in wiring.kinds:
-                    _add_step(state, manifest, wiring, uid, writer)
-                writer.sinks(wiring.sinks)
-                return batch
+    for _ in range(_TRIES):
+        copy.read()
+        now = last_batch(checkpoint, "commits")
+        if now is None or now == batch:
+            return batch
+        batch = now
     raise CheckpointUnusable(
         f"the job in {home} commits micro-batches faster than a savepoint can begin",
         way_out="stop the job with stop_with_savepoint(), or set a longer trigger_ms",
