@@ -23,7 +23,7 @@ from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, acti
 from emberflow.streams import CollectSink, RuntimeExecutionMode
 
 RUNS = 1_000
-CALL_S = 6.0
+CALL_S = 3.0
 LIMIT_S = 300
 
 

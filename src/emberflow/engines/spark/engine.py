@@ -31,6 +31,7 @@ from emberflow.engines.spark.session import (
     own_session,
     query_settings,
     settings,
+    start_python_quickly,
 )
 from emberflow.engines.spark.shipping import make_archive
 from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
@@ -190,6 +191,7 @@ class SparkEngine:
         return channels
 
     def _translation(self, spec: JobSpec, start: SavepointStart | None = None) -> Translation:
+        start_python_quickly(self.session)
         frames = {
             stage.id: frame
             for stage in spec.graph.stages

@@ -12,13 +12,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from emberflow.engines.spark.java import find_java
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PYTHON_START = str(Path(__file__).with_name("python_start"))
+"""What is on the path of a Python process of Spark runs its `sitecustomize.py`; where it is not there, nothing does."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -51,7 +54,7 @@ def own_session(master: str | None) -> Any:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _output_to(os.path.join(work, "spark.log")):
+    with _output_to(os.path.join(work, "spark.log")), _python_path(_with_python_start(os.environ)):
         handler = (
             signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
         )
@@ -85,6 +88,26 @@ def _stop_quietly(session: Any, work: str) -> None:
         session.stop()
         time.sleep(0.05)
     shutil.rmtree(work, ignore_errors=True)
+
+
+def _with_python_start(environment: Mapping[str, str]) -> str:
+    """The path for Python modules, with ours first."""
+    before = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return os.pathsep.join([PYTHON_START, *(entry for entry in before if entry != PYTHON_START)])
+
+
+@contextmanager
+def _python_path(wanted: str) -> Generator[None]:
+    """For children started meanwhile."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = wanted
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 @contextmanager
@@ -144,6 +167,13 @@ def query_settings(parallelism: int, checkpoint: str) -> dict[str, str]:
 def on_one_machine(session: Any) -> bool:
     """Whether all workers surely see the driver's files."""
     return str(session.conf.get("spark.master", "")).startswith("local")
+
+
+def start_python_quickly(session: Any) -> None:
+    """For the Python processes of what is translated from here on."""
+    if not is_connect(session):
+        environment: dict[str, str] = session.sparkContext.environment
+        environment["PYTHONPATH"] = _with_python_start(environment)
 
 
 def is_connect(session: Any) -> bool:
