@@ -25,7 +25,7 @@ from emberflow.operators.stage import StageTask
 from emberflow.plan.capabilities import resolve_mode
 from emberflow.plan.job import JobConfig, JobMetrics, RuntimeExecutionMode
 from emberflow.plan.job_graph import Exchange, JobGraph, Stage, StageKind, idle_timeouts, source_of
-from emberflow.plan.specs import WatermarkGeneratorSpec
+from emberflow.plan.stage_channels import stage_channels
 from emberflow.plan.stream_graph import StreamNode
 from emberflow.savepoints.restore import SavepointStart
 
@@ -191,8 +191,13 @@ class TaskBuilder:
 
     def build(self) -> JobTasks:
         graph = self._graph
-        for stage in graph.stages:
-            self._channels[stage.id] = self._channel_count(stage)
+        known = {} if self._restored is None else self._restored.sources
+        self._channels = stage_channels(
+            graph,
+            self._config.parallelism,
+            {uid: len(source.positions) for uid, source in known.items()},
+            lambda node: node.parallelism or self._config.parallelism,
+        )
         # From the last stage to the first, so that a stage's targets have inboxes when it is wired.
         for stage in sorted(graph.stages, key=lambda item: -item.level):
             if stage.kind is StageKind.KEYED:
@@ -201,18 +206,6 @@ class TaskBuilder:
             if stage.kind is StageKind.SOURCE:
                 self._source(stage)
         return self.tasks
-
-    def _channel_count(self, stage: Stage) -> int:
-        """Channels a stage sends on each of its exchanges."""
-        node = self._graph.stream_graph.node(stage.head)
-        if stage.kind is StageKind.SOURCE:
-            stored = self._restored.sources.get(node.uid) if self._restored else None
-            if stored is not None:
-                return len(stored.positions)
-            return source_of(self._graph, stage).source.channels(node.parallelism or self._config.parallelism)
-        if isinstance(node.spec, WatermarkGeneratorSpec):
-            return sum(self._channels[item.source_stage] for item in self._graph.inputs_of(stage.id))
-        return node.parallelism or self._config.parallelism
 
     def _task_parts(self, stage: Stage, subtask: int, count: int, hold: Hold) -> tuple[StageTask, _Exits]:
         def make_exchange(exchange: Exchange, channel: int) -> ExchangeExit:

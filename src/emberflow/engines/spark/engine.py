@@ -40,6 +40,7 @@ from emberflow.plan.capabilities import check_capabilities, resolve_mode
 from emberflow.plan.job import JobConfig, RuntimeExecutionMode, new_job_id
 from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
+from emberflow.plan.stage_channels import stage_channels
 from emberflow.savepoints.restore import SavepointStart
 
 DEFAULT_MAX_RECORDS = 200_000
@@ -174,18 +175,10 @@ class SparkEngine:
         """How many channels each stage sends; the first start decides it for all later ones."""
         path = home / "channels.json"
         stored: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
-        channels: dict[int, int] = {}
+        channels = stage_channels(graph, config.parallelism, stored, lambda node: 1)
         for stage in graph.stages:
-            node = graph.stream_graph.node(stage.head)
             if stage.kind is StageKind.SOURCE:
-                source = source_of(graph, stage).source
-                if node.uid not in stored:
-                    stored[node.uid] = source.channels(node.parallelism or config.parallelism)
-                channels[stage.id] = stored[node.uid]
-            elif isinstance(node.spec, WatermarkGeneratorSpec):
-                channels[stage.id] = sum(channels[item.source_stage] for item in graph.inputs_of(stage.id))
-            else:
-                channels[stage.id] = 1
+                stored[graph.stream_graph.node(stage.head).uid] = channels[stage.id]
         if config.checkpoint_dir is not None:
             write_atomically(path, json.dumps(stored).encode())
         return channels
