@@ -14,8 +14,19 @@ from emberflow.cli.main import main
 from emberflow.engines.restart import Restarts
 from emberflow.errors import CorruptData, InvalidArgument, ProgramChanged, StepFailed
 from emberflow.event_time.clock import FixedClock
-from emberflow.streams import CollectSink, JobStatus, RestartStrategies
-from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, SPARK, Crash, Cut, Host, TestSource
+from emberflow.streams import CheckpointingMode, CollectSink, JobStatus, RestartStrategies
+from emberflow.testing import (
+    LOCAL,
+    LOCAL_2,
+    LOCAL_SQLITE,
+    SPARK,
+    Crash,
+    Cut,
+    Host,
+    TestSource,
+    literal_files,
+    read_committed,
+)
 from tests.recovery.processes import committed, finish, start
 
 FAILURE = StepFailed("step 'x' failed")
@@ -121,6 +132,33 @@ def test_without_a_checkpoint_directory_state_is_kept_for_the_life_of_the_job() 
     pairs.sink_to(CollectSink(lambda batch: out.extend(batch.values)))
     env.execute("restarts")
     assert sorted(out) == sorted(COUNTS)
+
+
+@pytest.mark.parametrize("mode", CheckpointingMode, ids=lambda mode: mode.value)
+def test_at_least_once_shows_results_before_their_checkpoint(mode: CheckpointingMode, tmp_path: Path) -> None:
+    """No checkpoint comes before the crash, so everything is made again."""
+    out: list[Any] = []
+    env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints").enable_checkpointing(3_600_000, mode)
+    env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
+    stream = env.from_source(TestSource(["a", "b", Crash(), "a"], batch=1), source_name="words")
+    pairs = stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
+    pairs.sink_to(CollectSink(lambda batch: out.extend(batch.values)))
+    pairs.sink_to(literal_files(tmp_path / "output")).uid("files")
+    env.execute("restarts")
+    once = [("a", 1), ("b", 1), ("a", 2)]
+    shown = once if mode is CheckpointingMode.EXACTLY_ONCE else [*once[:2], *once]
+    assert sorted(out) == sorted(shown)
+    assert sorted(read_committed(tmp_path / "output")) == sorted(once), "sinks that commit do so once"
+
+
+def test_a_checkpointing_mode_is_one_of_two() -> None:
+    config = (
+        LOCAL.environment().enable_checkpointing(5, CheckpointingMode.AT_LEAST_ONCE).get_checkpoint_config()
+    )
+    assert config.mode is CheckpointingMode.AT_LEAST_ONCE
+    wrong: Any = "at least once"
+    with pytest.raises(InvalidArgument, match="the checkpointing mode cannot be 'at least once'"):
+        config.set_checkpointing_mode(wrong)
 
 
 def test_a_strategy_that_is_used_up_ends_the_job(tmp_path: Path) -> None:

@@ -20,6 +20,15 @@ class RuntimeExecutionMode(Enum):
     AUTOMATIC = "automatic"
 
 
+class CheckpointingMode(Enum):
+    """EXACTLY_ONCE: what `print()` and `collect()` show, too, waits until the checkpoint is complete. AT_LEAST_ONCE: it is
+    shown at once, and again if it has to be made again; state and sinks that commit are not touched by it. On Spark
+    everything waits for its micro-batch."""
+
+    EXACTLY_ONCE = "exactly_once"
+    AT_LEAST_ONCE = "at_least_once"
+
+
 class JobStatus(Enum):
     CREATED = "created"
     RUNNING = "running"
@@ -41,6 +50,7 @@ class JobConfig:
     mode: RuntimeExecutionMode = RuntimeExecutionMode.AUTOMATIC
     checkpoint_dir: str | None = None
     checkpoint_interval_ms: int | None = None
+    checkpointing_mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
     checkpoint_timeout_ms: int | None = None
     """A checkpoint that takes longer is given up; the next one is tried after the interval."""
     checkpoint_pause_ms: int = 0

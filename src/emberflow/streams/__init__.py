@@ -20,7 +20,7 @@ from emberflow.event_time.watermarks import (
 from emberflow.event_time.windows import SlidingEventTimeWindows, TimeWindow, TumblingEventTimeWindows
 from emberflow.events.output_tag import OutputTag
 from emberflow.operators.contexts import RuntimeContext, TimeDomain, TimerService
-from emberflow.plan.job import JobStatus, RuntimeExecutionMode
+from emberflow.plan.job import CheckpointingMode, JobStatus, RuntimeExecutionMode
 from emberflow.plan.restart_strategy import RestartStrategies
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,
@@ -67,6 +67,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BucketAssigner",
     "CheckpointConfig",
+    "CheckpointingMode",
     "Chunk",
     "CloseableIterator",
     "CoFlatMapFunction",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from emberflow.errors import InvalidArgument
+from typing import Any
+
+from emberflow.errors import InvalidArgument, shorten
 from emberflow.event_time.clock import Interval, to_ms
+from emberflow.plan.job import CheckpointingMode
 
 
 class CheckpointConfig:
@@ -15,10 +18,22 @@ class CheckpointConfig:
         self.timeout_ms: int | None = None
         self.pause_ms = 0
         self.retained = 2
+        self.mode = CheckpointingMode.EXACTLY_ONCE
 
     def set_checkpoint_interval(self, interval: Interval) -> CheckpointConfig:
         """How often state, positions and outputs are committed together."""
         self.interval_ms = _positive(interval, "checkpoint interval")
+        return self
+
+    def set_checkpointing_mode(self, mode: CheckpointingMode) -> CheckpointConfig:
+        """Whether `print()` and `collect()` wait for checkpoints (`local`)."""
+        given: Any = mode
+        if not isinstance(given, CheckpointingMode):
+            raise InvalidArgument(
+                f"the checkpointing mode cannot be {shorten(given)}",
+                way_out="CheckpointingMode.EXACTLY_ONCE or CheckpointingMode.AT_LEAST_ONCE",
+            )
+        self.mode = mode
         return self
 
     def set_checkpoint_timeout(self, timeout: Interval) -> CheckpointConfig:

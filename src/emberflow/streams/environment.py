@@ -20,7 +20,7 @@ from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
 from emberflow.plan.explain import render
 from emberflow.plan.explain_mode import Explained
-from emberflow.plan.job import Engine, JobConfig, JobHandle, RuntimeExecutionMode
+from emberflow.plan.job import CheckpointingMode, Engine, JobConfig, JobHandle, RuntimeExecutionMode
 from emberflow.plan.job_graph import JobGraph, compile_graph
 from emberflow.plan.restart_strategy import RestartStrategy
 from emberflow.plan.specs import SourceSpec
@@ -111,9 +111,13 @@ class StreamExecutionEnvironment:
         self._mode = execution_mode
         return self
 
-    def enable_checkpointing(self, interval: Interval) -> StreamExecutionEnvironment:
+    def enable_checkpointing(
+        self, interval: Interval, mode: CheckpointingMode | None = None
+    ) -> StreamExecutionEnvironment:
         """How often state, positions and outputs are committed together. On Spark every micro-batch is a checkpoint."""
         self._checkpoints.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoints.set_checkpointing_mode(mode)
         return self
 
     def get_checkpoint_config(self) -> CheckpointConfig:
@@ -246,6 +250,7 @@ class StreamExecutionEnvironment:
             mode=self._mode,
             checkpoint_dir=self._checkpoint_dir,
             checkpoint_interval_ms=self._checkpoints.interval_ms,
+            checkpointing_mode=self._checkpoints.mode,
             checkpoint_timeout_ms=self._checkpoints.timeout_ms,
             checkpoint_pause_ms=self._checkpoints.pause_ms,
             retained_checkpoints=self._checkpoints.retained,

@@ -23,7 +23,7 @@ from emberflow.operators.operator import Receiver
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
 from emberflow.plan.capabilities import resolve_mode
-from emberflow.plan.job import JobConfig, JobMetrics, RuntimeExecutionMode
+from emberflow.plan.job import CheckpointingMode, JobConfig, JobMetrics, RuntimeExecutionMode
 from emberflow.plan.job_graph import Exchange, JobGraph, Stage, StageKind, idle_timeouts, source_of
 from emberflow.plan.stage_channels import stage_channels
 from emberflow.plan.stream_graph import StreamNode
@@ -186,7 +186,8 @@ class TaskBuilder:
         self._channels: dict[int, int] = {}
         self._sink_writers: dict[int, int] = {}
         self._batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
-        self._immediate = config.checkpoint_dir is None and config.checkpoint_interval_ms is None
+        without_checkpoints = config.checkpoint_dir is None and config.checkpoint_interval_ms is None
+        self._immediate = without_checkpoints or config.checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE
         self.tasks = JobTasks()
 
     def build(self) -> JobTasks:
