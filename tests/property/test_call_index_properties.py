@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emberflow.engines.call_index import BEGAN, CALL, DONE, CallIndex, Record, parked_record
+from emberflow.engines.call_index import BEGAN, CALL, CLAIMED, DONE, ENDED, CallIndex, Record, parked_record
 from emberflow.operators.durable import RETURNED, CallRecord
 
 KEYS = "abc"
@@ -80,3 +80,28 @@ def test_what_is_not_done_for_good_is_known_whatever_the_order_of_reading(data: 
     copy.settle(epoch)
     assert copy.calls == index.calls
     assert copy.parked() == index.parked()
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_claim_goes_with_its_own_process_only(data: st.DataObject) -> None:
+    """Processes claim actions, end some of them, and die; parts are read in any order."""
+    parts: dict[str, list[Record]] = {"p0": [], "p1": [], "p2": []}
+    running: set[tuple[str, str]] = set()
+    for owner, part in parts.items():
+        for number in range(data.draw(st.integers(0, 4))):
+            action = f"step/{data.draw(st.sampled_from(KEYS))}-{number}/1/"
+            part.append((CLAIMED, action))
+            running.add((action, owner))
+            if data.draw(st.booleans()):
+                part.append((ENDED, action))
+                running.discard((action, owner))
+    index = CallIndex()
+    for owner in data.draw(st.permutations(sorted(parts))):
+        for record in parts[owner]:
+            index.apply(owner, record)
+    dead = data.draw(st.sets(st.sampled_from(sorted(parts))))
+    index.take_over(dead, "p3")
+    for action in {action for part in parts.values() for _, action in part}:
+        alive = {owner for item, owner in running if item == action and owner not in dead}
+        assert set(index.claims.owners(action)) == alive

@@ -165,6 +165,29 @@ def test_calls_behind_a_parked_action_stay_recorded(tmp_path: Path) -> None:
         assert second.find(call.call_id) == call
 
 
+@pytest.mark.parametrize("dead_name", ["a-dead", "z-dead"])
+def test_the_claim_of_a_dead_process_takes_no_other_with_it(dead_name: str, tmp_path: Path) -> None:
+    """A worker was killed in the middle of an action, another one had begun it again when a third one read both parts."""
+    dead, alive, newcomer = (FileCallStore(tmp_path) for _ in range(3))
+    dead.owner, alive.owner = dead_name, "m-alive"
+    first = StoredCallLog(dead, claims=True)
+    assert first.claim("step/key-1/1/")
+    first.close()
+    second = StoredCallLog(alive, claims=True)
+    second.refresh()
+    assert second.claim("step/key-1/1/")
+    second.flush()
+    third = StoredCallLog(newcomer, claims=True)
+    third.begin(1)
+    assert not third.claim("step/key-1/1/")
+    second.ended("step/key-1/1/")
+    second.flush()
+    third.begin(2)
+    assert third.claim("step/key-1/1/")
+    second.close()
+    third.close()
+
+
 class LateEnd(Agent):
     """Its call is recorded; the action ends when a checkpoint has failed."""
 

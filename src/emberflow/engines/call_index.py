@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from emberflow.engines.call_claims import Claims
 from emberflow.operators.durable import CallRecord
 
 # Kinds of records, and what follows the kind.
@@ -36,8 +37,7 @@ Record = tuple[Any, ...]
 class CallIndex:
     def __init__(self) -> None:
         self.calls: dict[str, CallRecord] = {}
-        self.claims: dict[str, str] = {}
-        """action -> the process that runs it"""
+        self.claims = Claims()
         self.due: dict[str, int | None] = {}
         self._due_in: dict[str, tuple[int, int]] = {}
         self._writer_of: dict[str, str] = {}
@@ -58,10 +58,9 @@ class CallIndex:
         if kind == CALL:
             self._add_call(owner, record[1], record[2])
         elif kind == CLAIMED:
-            self.claims[record[1]] = owner
+            self.claims.add(record[1], owner)
         elif kind == ENDED:
-            if self.claims.get(record[1]) == owner:
-                del self.claims[record[1]]
+            self.claims.remove(record[1], owner)
         elif kind == DONE:
             epoch, place, attempt, action = record[1:]
             if (epoch, attempt) >= self._done.get(action, (-1, -1, ""))[:2]:
@@ -89,9 +88,7 @@ class CallIndex:
                 self.due[name] = at_ms
         elif kind == RUNS:
             # Of a part that was rewritten: the end of an action may have been left out.
-            for action in [action for action, by in self.claims.items() if by == owner]:
-                del self.claims[action]
-            self.claims.update(dict.fromkeys(record[1], owner))
+            self.claims.replace(owner, record[1])
 
     def is_known(self, action: str) -> bool:
         """Whether there is anything to be dropped when the action is done."""
@@ -163,8 +160,8 @@ class CallIndex:
         gone = set(dead)
         for call_id in [call_id for call_id, owner in self._writer_of.items() if owner in gone]:
             self._writer_of[call_id] = by
-        for action in [action for action, owner in self.claims.items() if owner in gone]:
-            del self.claims[action]
+        for owner in gone:
+            self.claims.drop(owner)
 
     def records(self, owner: str) -> Iterator[Record]:
         """All that a part must hold so that nothing is lost that this process knows of."""
@@ -184,7 +181,7 @@ class CallIndex:
             if writer == owner:
                 yield CALL, self.calls[call_id], self._mark_of[call_id]
         # Last: the outcomes of actions that are not in it any more stand before it.
-        yield RUNS, [action for action, by in self.claims.items() if by == owner]
+        yield RUNS, self.claims.of(owner)
 
     def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
         action = action_of(call.call_id)

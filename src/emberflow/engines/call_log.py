@@ -118,16 +118,14 @@ class StoredCallLog:
     def running(self, action: str) -> bool:
         """Whether a process that is alive runs the action."""
         claims = self._index.claims
-        owner = claims.get(action)
-        if owner is None:
-            return False
-        if owner == self._store.owner or self._is_alive(owner):
-            return True
-        # First judged lost, then looked at once more: it may have ended just before its process did.
-        with self._lock:
-            self.refresh()
-            for lost in [item for item, by in claims.items() if by == owner]:
-                del claims[lost]
+        while owners := claims.owners(action):
+            if self._store.owner in owners or any(map(self._is_alive, owners)):
+                return True
+            # First judged lost, then looked at once more: it may have ended just before its process did.
+            with self._lock:
+                self.refresh()
+                for owner in owners:
+                    claims.drop(owner)
         return False
 
     def park(self, actions: Mapping[str, int]) -> None:
