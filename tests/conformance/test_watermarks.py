@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from emberflow.streams import (
     KeyedProcessFunction,
+    NumberSequenceSource,
     RuntimeContext,
     TimestampAssigner,
+    TumblingEventTimeWindows,
     ValueStateDescriptor,
     Watermark,
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.testing import STREAMING_HOSTS, Host, Pause, TestSource, Timed, on_every_host, per_key
+from emberflow.testing import (
+    STREAMING_HOSTS,
+    Host,
+    Pause,
+    TestSource,
+    Timed,
+    literal_files,
+    on_every_host,
+    per_key,
+    read_committed,
+)
 
 START, END = -(2**63), 2**63 - 1
 
@@ -205,3 +218,27 @@ def test_a_later_strategy_replaces_an_earlier_one(host: Host) -> None:
     )
     marks = [START, 0] if host.streaming else [START, START]
     assert out == [("a", 1, marks[0]), ("a", 2, marks[1]), ("a", "end", END)]
+
+
+@on_every_host(hosts=STREAMING_HOSTS)
+def test_a_generator_behind_several_channels_comes_to_its_end_and_stays_there(
+    host: Host, tmp_path: Path
+) -> None:
+    """Channels end one after another; started again, the program has nothing left to do."""
+    out = tmp_path / "out"
+    for _ in range(2):
+        env = host.environment(checkpoint_dir=tmp_path / "checkpoints")
+        strategy = WatermarkStrategy.for_generator(Periodic).with_timestamp_assigner(lambda value, _: value)
+        (
+            env.from_source(NumberSequenceSource(1, 400))
+            .union(env.from_collection([401, 402]))
+            .assign_timestamps_and_watermarks(strategy)
+            .map(lambda value: (value % 3, 1))
+            .key_by(first)
+            .window(TumblingEventTimeWindows.of(timedelta(seconds=10)))
+            .reduce(lambda a, b: (a[0], a[1] + b[1]))
+            .sink_to(literal_files(out))
+            .uid("out")
+        )
+        env.execute("channels")
+        assert sorted(read_committed(out)) == [(0, 134), (1, 134), (2, 134)]

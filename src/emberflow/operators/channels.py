@@ -23,7 +23,7 @@ def is_hold(channel: ChannelId) -> bool:
 class ChannelClock:
     """The watermark of each channel and when it last spoke."""
 
-    __slots__ = ("_active_ms", "_idle_ms", "_watermarks", "changed")
+    __slots__ = ("_active_ms", "_idle_ms", "_new_ends", "_watermarks", "changed")
 
     def __init__(
         self,
@@ -35,6 +35,7 @@ class ChannelClock:
         self._watermarks: dict[ChannelId, int] = dict.fromkeys(channels, MIN_WATERMARK)
         self._active_ms: dict[ChannelId, int] = dict.fromkeys(self._watermarks, now_ms)
         self._idle_ms = idle_ms
+        self._new_ends: set[ChannelId] = set()
         self.changed = False
         for channel, watermark, active_ms in saved:
             self._watermarks[channel] = watermark
@@ -54,6 +55,8 @@ class ChannelClock:
         if watermark > self._watermarks.get(channel, MIN_WATERMARK):
             self._watermarks[channel] = watermark
             self.changed = True
+            if watermark == MAX_WATERMARK:
+                self._new_ends.add(channel)
 
     def held(self, hold: ChannelId) -> int:
         """Where a part of a channel stays behind; at the end of time if it does not."""
@@ -69,15 +72,21 @@ class ChannelClock:
         if self._watermarks.pop(hold, None) is not None:
             self._active_ms.pop(hold, None)
             self.changed = True
+            self._new_ends.update(
+                channel
+                for channel, watermark in self._watermarks.items()
+                if channel[0] == hold[0] and watermark == MAX_WATERMARK
+            )
 
-    def ended(self) -> list[ChannelId]:
-        """Channels that have come to their end, none of whose parts stays behind."""
+    def newly_ended(self) -> list[ChannelId]:
+        """Channels that have come to their end since the last time, none of whose parts stays behind. A part that does so
+        tells of the end when it is let go."""
+        if not self._new_ends:
+            return []
         behind = {channel[0] for channel in self._watermarks if is_hold(channel)}
-        return [
-            channel
-            for channel, watermark in self._watermarks.items()
-            if watermark == MAX_WATERMARK and channel[0] not in behind
-        ]
+        found = sorted(channel for channel in self._new_ends if channel[0] not in behind)
+        self._new_ends.clear()
+        return found
 
     def minimum(self, now_ms: int, without: ChannelId | None = None) -> int:
         """The merged watermark, optionally leaving one channel out; −∞ while every channel is idle."""

@@ -45,7 +45,7 @@ class WatermarkGeneratorOperator(KeyedOperator):
     def merge_watermarks(self) -> None:
         """An earlier strategy's watermarks are replaced by the generator's, but the end of a channel is passed on, by the
         scope that has the channel's records: another one might overtake them. Not while a part of it stays behind."""
-        for channel in self.scope.channels.ended():
+        for channel in self.scope.channels.newly_ended():
             if self.scope.owns(channel):
                 self.select_channel(channel)
                 self.output.watermark(MAX_WATERMARK)

@@ -73,10 +73,26 @@ def test_saved_channels_come_back() -> None:
 def test_a_channel_has_not_ended_while_a_part_of_it_stays_behind() -> None:
     other = (1, 0)
     clock = ChannelClock([A, B, other], {})
+    hold, second = hold_channel(0, 3), hold_channel(0, 4)
+    clock.hold(hold, 10)
+    clock.hold(second, 10)
     clock.advance(A, MAX_WATERMARK)
     clock.advance(other, MAX_WATERMARK)
-    hold = hold_channel(0, 3)
-    clock.hold(hold, 10)
-    assert clock.ended() == [other]
+    assert clock.newly_ended() == [other]
     clock.release(hold)
-    assert clock.ended() == [A, other]
+    assert clock.newly_ended() == []
+    restored = ChannelClock([A, B, other], {}, clock.saved())
+    assert restored.newly_ended() == []
+    restored.release(second)
+    assert restored.newly_ended() == [A]
+
+
+def test_an_end_is_told_once() -> None:
+    clock = ChannelClock([A, B], {})
+    clock.advance(A, MAX_WATERMARK)
+    assert clock.newly_ended() == [A]
+    clock.advance(B, MAX_WATERMARK)
+    clock.advance(A, MAX_WATERMARK)
+    assert clock.newly_ended() == [B]
+    assert clock.newly_ended() == []
+    assert ChannelClock([A, B], {}, clock.saved()).newly_ended() == []
