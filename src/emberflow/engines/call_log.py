@@ -129,16 +129,12 @@ class StoredCallLog:
         return False
 
     def park(self, actions: Mapping[str, int]) -> None:
-        """State that is about to be committed holds the beginning of these actions, with so many inputs behind each.
-        Other processes can see it when it returns, and before it the claims of those that run."""
+        """State that is about to be committed holds the beginning of these actions, with so many inputs behind each."""
         now = self._epoch, self._attempt
         new = {item: count for item, count in actions.items() if self._index.parked_in(item) != now}
         if new:
             self._note(parked_record(*now, new))
         self.flush()
-        if actions:
-            with self._lock:
-                self._store.publish()
 
     def done(self, action: str) -> None:
         """The action has ended for good, once the epoch is committed."""
@@ -146,11 +142,17 @@ class StoredCallLog:
             self._note((DONE, self._epoch, self._place, self._attempt, action))
 
     def flush(self) -> None:
-        """What was noted can be seen by others. Raises what has kept the log from being written in the background."""
+        """What was noted is with the store. Raises what has kept the log from being written in the background."""
         self._write_pending()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
+
+    def publish(self) -> None:
+        """Before an epoch is committed, or copied: other processes can see what was noted when it returns."""
+        self.flush()
+        with self._lock:
+            self._store.publish()
 
     # epochs
 

@@ -384,15 +384,23 @@ def test_inputs_that_state_holds_are_counted_by_step(tmp_path: Path) -> None:
     assert again.held_inputs() == reader.held_inputs(), "also after a restart"
 
 
-def test_claims_of_what_is_parked_are_seen_at_once_in_a_store_that_holds_back(tmp_path: Path) -> None:
-    """The next batch may come at once, and serve the key in another process."""
+def test_what_is_published_is_seen_at_once_in_a_store_that_holds_back(tmp_path: Path) -> None:
+    """The next batch may come at once, and serve the key in another process; a savepoint may be taken at once."""
     first, second = (StoredCallLog(ObjectCallStore(str(tmp_path)), claims=True) for _ in range(2))
     first.begin(1)
     assert first.claim("step/key-1/1/")
-    first.park({"step/key-1/1/": 0})
+    assert first.claim("step/other-1/1/")
+    first.park({"step/key-1/1/": 0, "step/other-1/1/": 0})
+    first.publish()
 
     second.begin(2)
     assert not second.claim("step/key-1/1/")
+
+    first.begin(2)
+    first.done("step/other-1/1/")
+    first.publish()
+    second.begin(3)
+    assert second.parked() == ["step/key-1/1/"]
     first.close()
     second.close()
 

@@ -287,6 +287,8 @@ class LocalJob(JobThread):
         """True if the job ends with it. One that cannot be written does no harm to the job."""
         watch = Stopwatch()
         try:
+            if self._log is not None:
+                self._log.publish()
             write_savepoint(
                 request.path,
                 self._wiring,

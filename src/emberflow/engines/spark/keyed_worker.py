@@ -187,8 +187,9 @@ class KeyedLevel:
         for state in self._stages.values():
             state.stage.task.sync()
         for log in {id(log): log for state in self._stages.values() if (log := state.stage.log)}.values():
-            # Before the batch can be committed: what is done must not be forgotten with this process.
-            log.flush()
+            # Before the batch can be committed: what is done must not be forgotten with this process, and whoever serves
+            # a key in the next batch must know what runs.
+            log.publish()
         for number in self._ended:
             stage = self._stages[number].stage
             stage.calls.hand_over()
