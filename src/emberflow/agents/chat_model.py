@@ -17,6 +17,7 @@ from emberflow.agents.tool import Tool, as_tool
 from emberflow.errors import InvalidAgent, ResourceFailed
 from emberflow.operators.durable import takes_idempotency_key
 from emberflow.operators.resource_views import unwrapped
+from emberflow.operators.throttling import the_first_refusal_counts
 from emberflow.plan.resources import Resource, ResourceType
 
 _log = logging.getLogger("emberflow.agents")
@@ -62,7 +63,8 @@ class BaseChatModelSetup(Resource):
         setup = BaseChatModelSetup(connection=connection, prompt=Prompt.from_text("Be brief."), tools=[add])
         answer = await setup.chat([ChatMessage(content="What is 1 + 2?")])
 
-    When a call fails, the setup `fallback` is asked the same instead, with its own prompt, tools and settings.
+    When a call fails, the setup `fallback` is asked the same instead, with its own prompt, tools, model and settings; also
+    when the service says "too many requests", for which a call would otherwise wait.
 
     Like its connection, it may be asked many times at once on one event loop.
     """
@@ -131,25 +133,33 @@ class BaseChatModelSetup(Resource):
         """The answer to the prompt, filled with `prompt_args`, followed by the messages (a text is one of the
         user). `kwargs` go before the setup's own settings."""
         found = self._resolved()
-        sent = [ChatMessage(content=messages)] if isinstance(messages, str) else list(messages)
+        asked = [ChatMessage(content=messages)] if isinstance(messages, str) else list(messages)
+        sent = asked
         if found.prompt is not None:
             # A prompt may say all there is to say: services refuse the empty question that then follows it.
-            sent = [*found.prompt.fill_messages(prompt_args or {}), *filter(_says_something, sent)]
+            sent = [*found.prompt.fill_messages(prompt_args or {}), *filter(_says_something, asked)]
         settings = {**self.model_kwargs, **kwargs}
         if found.fallback is None:
             return await found.connection.chat(sent, tools=found.tools or None, **settings)
-        key = kwargs.pop("idempotency_key", None)
         if not self._takes_key:
             settings.pop("idempotency_key", None)
         try:
-            return await found.connection.chat(sent, tools=found.tools or None, **settings)
+            with the_first_refusal_counts():
+                return await found.connection.chat(sent, tools=found.tools or None, **settings)
         except Exception as error:
             # Its text may hold a secret.
             _log.warning("a chat model failed with %s, its fallback is asked", type(error).__name__)
-            if key is not None and found.fallback.wants_idempotency_key:
-                # Another key: a service may answer a key that it knows as it did before.
-                kwargs["idempotency_key"] = f"{key}-fallback"
-            return await found.fallback.chat(messages, prompt_args, **kwargs)
+        # Out here: errors of the fallback must not look as if they were caused by the first one's.
+        return await found.fallback.chat(asked, prompt_args, **self._for_fallback(found.fallback, kwargs))
+
+    def _for_fallback(self, fallback: BaseChatModelSetup, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """What a call wants of the other model; which one it is is for the fallback to say."""
+        handed = {name: value for name, value in kwargs.items() if name not in ("idempotency_key", "model")}
+        key = kwargs.get("idempotency_key")
+        if key is not None and fallback.wants_idempotency_key:
+            # Another key: a service may answer a key that it knows as it did before.
+            handed["idempotency_key"] = f"{key}-fallback"
+        return handed
 
     @property
     def _takes_key(self) -> bool:

@@ -17,7 +17,7 @@ from emberflow.observability.metric_group import Gauge, MetricGroup
 from emberflow.operators.limit_share import Ledger, LimitShare
 from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.rate_limits import LimitState
-from emberflow.operators.throttling import Throttle, throttle_of
+from emberflow.operators.throttling import Throttle, first_refusal_counts, throttle_of
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Gate:
                     raise
                 self._turned_away(throttle, epoch, tokens)
                 retries += 1
-                if retries > self.limits.throttle_retries:
+                if retries > self.limits.throttle_retries or first_refusal_counts():
                     raise
                 continue
             spent = used(answer)

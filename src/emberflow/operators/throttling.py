@@ -5,13 +5,31 @@ By what the error has, never by its class: no client library is imported here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 TOO_MANY = (429, 503, 529)
+
+_gives_up: ContextVar[bool] = ContextVar("_gives_up", default=False)
+
+
+@contextmanager
+def the_first_refusal_counts() -> Generator[None]:
+    """Calls made in here are not tried again when a service wants fewer of them: there is another one to ask."""
+    token = _gives_up.set(True)
+    try:
+        yield
+    finally:
+        _gives_up.reset(token)
+
+
+def first_refusal_counts() -> bool:
+    return _gives_up.get()
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,8 @@ def test_a_fallback_is_asked_with_its_own_prompt_tools_and_settings() -> None:
         connection=Away(), model="large", prompt=Prompt.from_text("Speak {role}."), fallback=fallback
     )
 
-    reply = asyncio.run(setup.chat([HELLO], prompt_args={"role": "German"}, temperature=0.5))
+    asked = iter([HELLO])
+    reply = asyncio.run(setup.chat(asked, {"role": "German"}, temperature=0.5, model="larger"))  # type: ignore[arg-type]
 
     assert reply.content == "hi"
     assert [message.content for message in model.calls[0].messages] == ["Briefly, in German.", "hello"]
@@ -169,3 +170,22 @@ def test_fallbacks_in_a_circle_are_refused() -> None:
 
 async def ask_large(event: InputEvent, ctx: Any) -> None:
     await ctx.chat("large", event.input)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_service_that_refuses_is_not_waited_for_if_there_is_a_fallback(status: int) -> None:
+    """Nor is the fallback taken for one that refuses, if it fails in another way."""
+    agent = Agent("patient")
+    services = {"busy": When(reply=Reply(error=status)), "broken": When(reply=Reply(error=400))}
+    for name, rule in services.items():
+        described = ResourceDescriptor(clazz=ScriptedChatModel, replies=[rule], requests_per_minute=1_000)
+        agent.add_resource(name, ResourceType.CHAT_MODEL_CONNECTION, described)
+    for name, settings in (
+        ("large", {"connection": "busy", "fallback": "small"}),
+        ("small", {"connection": "broken"}),
+    ):
+        described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)
+        agent.add_resource(name, ResourceType.CHAT_MODEL, described)
+    agent.add_action("ask", [InputEvent], ask_large)
+    with pytest.raises(EmberflowError, match="400"):
+        run_agent(agent, ["hello"])
