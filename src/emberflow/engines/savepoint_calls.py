@@ -20,6 +20,8 @@ from emberflow.savepoints.writer import SavepointWriter
 
 PLACE = "call-store.json"
 _FORMAT = 1
+_AT_ONCE = 1_000
+"""Records that are written together: a database takes so much in one statement, and no more."""
 
 
 class CallsCopy:
@@ -58,7 +60,8 @@ def place_calls(start: SavepointStart, address: str, directory: str, job_id: str
     if records:
         store = job_store(address, directory, job_id)
         try:
-            store.append(records, sync=True)
+            for first in range(0, len(records), _AT_ONCE):
+                store.append(records[first : first + _AT_ONCE], sync=True)
         finally:
             store.close()
 

@@ -10,6 +10,10 @@ from typing import Any
 from emberflow.testing import read_committed
 from tests.recovery.torture.judge import Call, Cause, Run
 
+_SHOWS_AFTER_S = 3.0
+"""A record that could not be written in the background fails the micro-batch when that ends, and Spark then ends the worker:
+what was in flight there at that moment is made again."""
+
 
 class RunFiles:
     """`disk` holds what the job writes through the product; it may be a small file system of its own."""
@@ -56,7 +60,8 @@ class RunFiles:
 
     def run(self, causes: list[Cause]) -> Run:
         failed_writes = [
-            Cause(begin=item["t"], end=item["t"], what="disk error") for item in _lines(self.injected)
+            Cause(begin=item["t"], end=item["t"] + _SHOWS_AFTER_S, what="disk error")
+            for item in _lines(self.injected)
         ]
         return Run(
             outputs=self.outputs(),

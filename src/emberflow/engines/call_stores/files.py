@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from emberflow.engines.call_stores.moving import until_whole
 from emberflow.errors import CallLogFailed, describe_cause
 
 PART = ".calls"
@@ -118,8 +119,7 @@ class FileCallStore:
     def read_new(self) -> list[tuple[str, list[bytes]]]:
         found: list[tuple[str, list[bytes]]] = []
         # What has gone was replaced or taken over: its records stand in a file that the listing did not show yet.
-        while not self._read_listed(found):
-            pass
+        until_whole(lambda: self._read_listed(found), str(self._directory))
         return found
 
     def _read_listed(self, found: list[tuple[str, list[bytes]]]) -> bool:
@@ -205,7 +205,20 @@ class FileCallStore:
         return self._directory / f"{self.owner}.{self._number:06d}.calls"
 
     def _files(self) -> list[Path]:
-        return sorted(self._directory.glob("*.calls"))
+        """What was moved while it was listed is shown at one of its places."""
+        found = self._list_once()
+        while not found <= (again := self._list_once()):
+            found = again
+        return sorted(self._directory / name for name in again)
+
+    def _list_once(self) -> set[str]:
+        try:
+            with os.scandir(self._directory) as entries:
+                return {entry.name for entry in entries if entry.name.endswith(PART)}
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise self._failed("cannot be read", error) from error
 
     def _failed(self, what: str, error: OSError) -> CallLogFailed:
         return CallLogFailed(

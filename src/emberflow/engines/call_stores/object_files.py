@@ -22,8 +22,10 @@ T = TypeVar("T")
 
 # These have real directories, which must be there before a file can be.
 _WITH_DIRECTORIES = ("local", "hdfs")
-_ONE_ANSWER = 1_000
-"""Objects that a bucket lists at once."""
+# These are listed folder by folder.
+_IN_SEVERAL_ANSWERS = (*_WITH_DIRECTORIES, "abfs")
+_ONE_ANSWER = 900
+"""A bucket lists a thousand objects at once, folders among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class ObjectFiles:
         self._system: Any
         self._base: str
         self._system, self._base = self._guarded("cannot be opened", lambda: _open(uri))
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return shown(self._uri)
 
     def put(self, path: str, data: bytes) -> None:
         """All or nothing on S3 and Google's buckets; elsewhere a crash leaves a beginning."""
@@ -88,7 +95,7 @@ class ObjectFiles:
         """Everything below a folder, in one request for a thousand objects. What was moved meanwhile is shown at one of
         its places, if it was not moved twice."""
         found = self._list_once(folder)
-        while self._system.type_name in _WITH_DIRECTORIES or len(found) >= _ONE_ANSWER:
+        while self._system.type_name in _IN_SEVERAL_ANSWERS or len(found) >= _ONE_ANSWER:
             # Put together from several answers: an object may have been written behind the first, and the one that it
             # replaces be gone before the last.
             before, found = found, self._list_once(folder)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from emberflow.engines.call_stores.files import framed, read_records
+from emberflow.engines.call_stores.moving import until_whole
 from emberflow.engines.call_stores.object_files import Listed, ObjectFiles
 from emberflow.errors import CallLogFailed
 
@@ -157,8 +158,7 @@ class ObjectCallStore:
     def read_new(self) -> list[tuple[str, list[bytes]]]:
         found: dict[str, list[bytes]] = {}
         # What has gone was replaced or taken over: its records stand in an object that the listing did not show yet.
-        while not self._read_listed(found):
-            pass
+        until_whole(lambda: self._read_listed(found), self._files.place)
         return [(owner, records) for owner, records in found.items() if records]
 
     def _read_listed(self, found: dict[str, list[bytes]]) -> bool:
