@@ -18,6 +18,8 @@ from tests.recovery.torture.run_files import Progress, RunFiles
 HANG_GUARD_S = 120
 """This long without a call, a new process or a blow means that the job hangs."""
 _MOST_STARTS = 40
+_QUERY_ENDS_S = 3.0
+"""Spark gives a Python worker whose task it gave up two seconds."""
 _AFTERMATH_S = 5.0
 _AFTERMATH_SPARK_S = 60.0
 """A failure this long after a disk fault has ended is still put down to it; Spark takes its time to give up."""
@@ -155,7 +157,11 @@ class Tormentor:
             victims = self._victims(blow)
             begin = time.monotonic()
             kill(victims)
-        self.causes.append(Cause(begin=begin, end=time.monotonic(), what=blow.value))
+        end = time.monotonic()
+        if blow is Blow.KILL_WORKER and self._plan.engine == "spark[2]":
+            # Tasks are not repeated there: the query ends, and Spark ends the other workers with it.
+            end += _QUERY_ENDS_S
+        self.causes.append(Cause(begin=begin, end=end, what=blow.value))
 
     def _victims(self, blow: Blow) -> list[int]:
         """One worker, mostly one that has calls in flight, or one executor."""
