@@ -35,15 +35,6 @@ class GuardedAgent(Agent):
     def __init__(self) -> None:
         super().__init__()
         self.add_budget(Budget(tokens=TOKENS, per="key"))
-        services = {"broken": When(reply=Reply(error=500)), "working": When(reply="by the other one")}
-        for name, rule in services.items():
-            self.add_resource(name, ResourceType.CHAT_MODEL_CONNECTION, ScriptedChatModel([rule]))
-        for name, settings in (
-            ("large", {"connection": "broken", "fallback": "small"}),
-            ("small", {"connection": "working"}),
-        ):
-            described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)
-            self.add_resource(name, ResourceType.CHAT_MODEL, described)
 
     @action(
         InputEvent,
@@ -92,9 +83,8 @@ class GuardedAgent(Agent):
         ctx.send_event(OutputEvent((ctx.key, number, "mended", event.error_type)))
 
     @action("reminder")
-    async def remind(self, event: Event, ctx: RunnerContext) -> None:
-        answer = await ctx.chat("large", "What was it?")
-        ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "reminded", answer.content)))
+    def remind(self, event: Event, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "reminded")))
 
 
 async def _price(number: int) -> int:
@@ -125,7 +115,7 @@ def guarded(inputs: list[tuple[str, int]]) -> tuple[list[Any], list[Any]]:
             else:
                 outputs.append((word, number, "done", attempt, begun[word]))
             if kind == 0:
-                reminders.append((word, number, "reminded", "by the other one"))
+                reminders.append((word, number, "reminded"))
     return outputs, reminders
 
 
@@ -178,3 +168,32 @@ def waiting_for_people(env: StreamExecutionEnvironment, stream: DataStream) -> D
     return (
         agents_env.from_datastream(stream, lambda value: value[0]).apply(WaitingForPeople()).to_datastream()
     )
+
+
+class AskingTwoModels(Agent):
+    """The service of the large model refuses or fails; the small one answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        services = {
+            "broken": [When(contains="even", reply=Reply(error=500)), When(reply=Reply(error=503))],
+            "working": [When(reply="by the small one")],
+        }
+        for name, rules in services.items():
+            self.add_resource(name, ResourceType.CHAT_MODEL_CONNECTION, ScriptedChatModel(rules))
+        for name, settings in (
+            ("large", {"connection": "broken", "fallback": "small"}),
+            ("small", {"connection": "working"}),
+        ):
+            described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)
+            self.add_resource(name, ResourceType.CHAT_MODEL, described)
+
+    @action(InputEvent)
+    async def ask(self, event: InputEvent, ctx: RunnerContext) -> None:
+        answer = await ctx.chat("large", "even" if event.input % 2 == 0 else "odd")
+        ctx.send_event(OutputEvent((event.input, answer.content)))
+
+
+def asking_two_models(env: StreamExecutionEnvironment, stream: DataStream) -> DataStream:
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    return agents_env.from_datastream(stream, lambda value: value).apply(AskingTwoModels()).to_datastream()

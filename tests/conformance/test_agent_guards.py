@@ -11,7 +11,7 @@ from typing import Any
 from emberflow.engines.approval_answers import give_answer, questions
 from emberflow.engines.dead_letters import letters, redrive
 from emberflow.testing import STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
-from tests.conformance.guards import guarded, waiting_for_people, with_letters
+from tests.conformance.guards import asking_two_models, guarded, waiting_for_people, with_letters
 
 INPUTS = [(random.Random(13 * number).choice("abcd"), number) for number in range(48)]
 
@@ -31,6 +31,12 @@ def test_guards_give_the_same_everywhere_and_through_a_crash(host: Host, tmp_pat
         value for value in outputs if value[2] == "letter"
     )
     assert {value[2] for value in run.values} == {"done", "sorry", "mended", "letter", "reminded"}
+
+
+@on_every_host
+def test_a_fallback_model_answers_where_the_first_one_fails_or_refuses(host: Host) -> None:
+    found = host.run(lambda env: asking_two_models(env, env.from_collection([1, 2])))
+    assert sorted(found) == [(1, "by the small one"), (2, "by the small one")]
 
 
 @on_every_host(hosts=STREAMING_HOSTS)
