@@ -37,12 +37,16 @@ class Request:
 
 
 class RateLimitedService:
-    """A bucket that holds as much as a second gives. `rate=None` takes everything; `call_s` is how long an answer takes."""
+    """A bucket that holds `burst`, or as much as a second gives. `rate=None` takes everything; `call_s` is how long an answer
+    takes."""
 
-    def __init__(self, rate: float | None = None, call_s: float = 0.01) -> None:
+    def __init__(
+        self, rate: float | None = None, call_s: float = 0.01, *, burst: float | None = None
+    ) -> None:
         self._rate = rate
         self._call_s = call_s
-        self._level, self._level_at = rate or 0.0, time.monotonic()
+        self._burst = (rate or 0.0) if burst is None else burst
+        self._level, self._level_at = self._burst, time.monotonic()
         self.requests: list[Request] = []
         self.in_flight = self.most_in_flight = 0
         self._loop = asyncio.new_event_loop()
@@ -71,7 +75,7 @@ class RateLimitedService:
     def _takes(self, now: float) -> bool:
         if self._rate is None:
             return True
-        self._level = min(self._rate, self._level + (now - self._level_at) * self._rate)
+        self._level = min(self._burst, self._level + (now - self._level_at) * self._rate)
         self._level_at = now
         if self._level < 1:
             return False

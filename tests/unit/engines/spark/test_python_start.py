@@ -44,7 +44,7 @@ def test_the_zip_of_another_spark_stays(tmp_path: Path) -> None:
     assert prefer_installed_pyspark([home, str(tmp_path)]) == [home, str(tmp_path)], "its package is no other"
 
 
-@pytest.mark.skipif(bool(spark_missing()), reason=f"C7 on Spark: {spark_missing()}")
+@pytest.mark.skipif(bool(spark_missing()), reason=f"B1 on Spark: {spark_missing()}")
 def test_somebody_elses_start_is_run_as_well(tmp_path: Path) -> None:
     import pyspark
 
