@@ -3,14 +3,20 @@ fired in order of timestamp and, within one, of registration."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+_FEW = 8
+"""Up to so many keys of one time are taken from a plain dictionary. Its first key is found by a search past those that
+were removed, so taking n keys one by one costs n² steps."""
+
 
 class TimerQueue:
     """Keys by due time. The heap holds each distinct time once; a time whose keys were all deleted stays in the
-    heap until it is reached."""
+    heap until it is reached. The keys of a time are an `OrderedDict` while many of them fire, else a plain dictionary,
+    which is smaller."""
 
     __slots__ = ("_by_time", "_heap", "changed")
 
@@ -52,6 +58,8 @@ class TimerQueue:
         if time_ms is None or time_ms > now_ms:
             return None
         keys = self._by_time[time_ms]
+        if keys.__class__ is dict and len(keys) > _FEW:
+            keys = self._by_time[time_ms] = OrderedDict(keys)
         key = next(iter(keys))
         del keys[key]
         self.changed = True

@@ -17,6 +17,8 @@ from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, open_function
 
 WINDOWS = "$windows"
+_FEW = 16
+"""Up to so many open windows of a key are searched for those that end; more are indexed first."""
 
 
 class WindowContents(Protocol):
@@ -88,6 +90,8 @@ class WindowOperator(KeyedOperator):
         self._contents = contents
         self._emit = emit
         self._function = function
+        self._ending: dict[Any, dict[int, list[TimeWindow]]] = {}
+        """key -> last millisecond -> windows; for keys with many open windows, while one watermark fires them"""
         self.late_records = 0
 
     def open(self, context: Any) -> None:
@@ -135,8 +139,7 @@ class WindowOperator(KeyedOperator):
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         entry = self.cursor.entry
         windows: dict[TimeWindow, Any] = entry.get(WINDOWS, {})
-        due = [window for window in windows if window[1] - 1 == time_ms]
-        for window in due:
+        for window in self._due(windows, key, time_ms):
             held = windows.pop(window)
             entry.dirty = True
             if not windows:
@@ -144,6 +147,21 @@ class WindowOperator(KeyedOperator):
             results = self._emit(key, TimeWindow(*window), self._contents.result(held), self)
             if results is not None:
                 self.collect(results, time_ms, watermark)
+
+    def advance(self, watermark: int) -> None:
+        super().advance(watermark)
+        self._ending.clear()
+
+    def _due(self, windows: dict[TimeWindow, Any], key: Any, time_ms: int) -> list[TimeWindow]:
+        """A key's windows that end with `time_ms`. A state may hold windows of another size: the program's may change."""
+        if len(windows) <= _FEW:
+            return [window for window in windows if window[1] - 1 == time_ms]
+        ending = self._ending.get(key)
+        if ending is None:
+            ending = self._ending[key] = {}
+            for window in windows:
+                ending.setdefault(window[1] - 1, []).append(window)
+        return ending.pop(time_ms, [])
 
     def _no_timestamp(self, value: Any) -> Exception:
         where = f" ({self.step.location})" if self.step.location else ""
