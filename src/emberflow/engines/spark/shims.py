@@ -1,5 +1,5 @@
-"""Thin classes that Spark pickles by value: each unpacks the archive in the process it wakes up in, imports the real
-code from there and hands over.
+"""Thin classes that Spark pickles by value: each makes the shipped code importable in the process it wakes up in
+(`bootstrap.py`), imports the real code and hands over.
 
 Everything is made inside functions, because what cloudpickle can import by name it sends by name only. For the same
 reason nothing in here may use a module-level name of this package.
@@ -8,42 +8,6 @@ reason nothing in here may use a module-level name of this package.
 from __future__ import annotations
 
 from typing import Any
-
-
-def make_bootstrap(archive: bytes, digest: str) -> Any:
-    """A function that makes `emberflow` importable in any process, once, and returns a module of it by name."""
-
-    def bootstrap(module: str) -> Any:
-        import importlib
-        import os
-        import sys
-        import tempfile
-
-        state = sys.__dict__.setdefault("_emberflow_shipped", {})
-        if state.get("digest") != digest:
-            home = os.path.join(tempfile.gettempdir(), f"emberflow-{os.getuid()}-{digest}")
-            if not os.path.isdir(home):
-                import io
-                import zipfile
-
-                part = tempfile.mkdtemp(prefix="emberflow-part-")
-                with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-                    packed.extractall(part)
-                try:
-                    os.rename(part, home)
-                except OSError:
-                    import shutil
-
-                    shutil.rmtree(part, ignore_errors=True)  # another process was first
-            names = {name.split(".")[0] for name in os.listdir(home)}
-            for name in [item for item in sys.modules if item.split(".")[0] in names]:
-                del sys.modules[name]
-            sys.path[:] = [home, *(path for path in sys.path if path != state.get("home"))]
-            importlib.invalidate_caches()
-            state.update(digest=digest, home=home)
-        return importlib.import_module(module)
-
-    return bootstrap
 
 
 def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels: int) -> Any:

@@ -38,7 +38,7 @@ def make_archive() -> tuple[bytes, str]:
             # A fixed date: equal files must give an equal digest.
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), files[name], zipfile.ZIP_DEFLATED)
     data = buffer.getvalue()
-    return data, hashlib.sha256(data).hexdigest()[:16]
+    return data, hashlib.sha256(data).hexdigest()
 
 
 def _package_files() -> dict[str, bytes]:
@@ -82,4 +82,6 @@ def _source(module: ModuleType | None) -> Path | None:
 def _installed_roots() -> set[Path]:
     roots = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
     roots += [sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_prefix})["stdlib"]]
+    # A .pth file may lead to the packages of another environment.
+    roots += [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     return {Path(root).resolve() for root in roots}

@@ -11,6 +11,7 @@ from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.engines.spark import shims
+from emberflow.engines.spark.bootstrap import make_bootstrap
 from emberflow.engines.spark.initial_state import initial_rows
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import PARKED, ROW_SCHEMA, STATS
@@ -37,7 +38,7 @@ class Translation:
         self._session = session
         self._spec = spec
         self._data = data
-        self._bootstrap = shims.make_bootstrap(*archive)
+        self._bootstrap = make_bootstrap(*archive)
         self._frames = frames
         self.start = start
         """The savepoint whose state the query begins with."""
