@@ -127,8 +127,8 @@ def test_a_job_that_moves_its_log_back_needs_no_address(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("left", "expected"),
     [
-        pytest.param("", "call-store.json cannot be read", id="damaged"),
-        pytest.param('{"format": 1}', "call-store.json cannot be read", id="incomplete"),
+        pytest.param("", "call-store.json is corrupted", id="damaged"),
+        pytest.param('{"format": 1}', "call-store.json is corrupted", id="incomplete"),
         pytest.param(
             '{"format": 2, "call_store": "s3://calls", "whole": true}',
             "a newer version of emberflow",

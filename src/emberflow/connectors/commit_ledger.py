@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CorruptData, SinkFailed
+from emberflow.events.stored_files import make_folder, sync_folder
 
 FOLDER = "_emberflow"
 KEPT = 3
@@ -140,20 +141,3 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)
     except FileNotFoundError:
         return []
-
-
-def make_folder(folder: Path) -> None:
-    """Like mkdir -p, each new name safe on disk."""
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,10 +16,8 @@ from typing import IO, Any
 from emberflow.connectors.commit_ledger import (
     FOLDER,
     CommitLedger,
-    make_folder,
     safe_name,
     short_id,
-    sync_folder,
 )
 from emberflow.connectors.file_sink_options import (
     BasePathBucketAssigner,
@@ -33,6 +31,7 @@ from emberflow.connectors.local_paths import PathLike, local_path
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
 from emberflow.errors import InvalidArgument, SinkFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
+from emberflow.events.stored_files import make_folder, sync_folder
 
 MAX_OPEN_FILES = 64
 

@@ -13,8 +13,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from emberflow.connectors.commit_ledger import sync_folder
 from emberflow.errors import CheckpointUnusable, describe_cause
+from emberflow.events.stored_files import sync_folder
 
 APPROVALS_FOLDER = "approvals"
 QUESTION, ANSWER, HISTORY = ".question.json", ".answer.json", "history.jsonl"

@@ -20,8 +20,8 @@ from emberflow.connectors.dead_letters import (
     VERSION,
     redrive_file,
 )
-from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
+from emberflow.events.stored_files import write_atomically
 
 
 @dataclass(frozen=True, slots=True)

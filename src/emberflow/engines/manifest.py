@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from emberflow.connectors.commit_ledger import sync_folder
-from emberflow.errors import CheckpointUnusable, CorruptData, ProgramChanged, describe_cause
+from emberflow.errors import CheckpointUnusable, ProgramChanged, describe_cause
+from emberflow.events.stored_files import corrupt, parse_json, read_bytes, read_json, write_json
 from emberflow.plan.job import JobConfig, new_job_id
 from emberflow.plan.job_graph import JobGraph
 
 FORMAT_VERSION = 1
 NAME = "emberflow.json"
 STARTS = "starts"
+_LOST = (
+    "restore it from a backup; without one, start with an empty checkpoint directory and another output folder, from the"
+    " last savepoint if there is one"
+)
+_NUMBER_LOST = (
+    "write one number into it that is larger than the number of starts so far, 1000000 say, and start again:"
+    " nothing is lost"
+)
+# Written by jobs that have begun; of each, files inside.
+_TRACES = ("local/chk-*.ckpt", "state.db", "spark/offsets/*", "calls/*", "client/*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +54,12 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            write_atomically(path, json.dumps(asdict(fresh), indent=2).encode())
+            if (trace := trace_of_a_job(directory)) is not None:
+                raise corrupt(path, f"it is missing, but a job has left {trace}", _LOST)
+            # First: where there is a manifest, the number of starts is never missing.
+            write_starts(directory, 0)
+            write_json(path, asdict(fresh))
             return fresh
-        text = path.read_text()
         if not os.access(directory, os.W_OK):
             raise PermissionError(f"{directory} is not writable")
     except OSError as error:
@@ -56,27 +68,62 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
             cause=describe_cause(error),
             way_out="choose a directory that this user may read and write (checkpoint_dir=, --checkpoint-dir)",
         ) from error
-    try:
-        stored = Manifest(**json.loads(text))
-    except (ValueError, TypeError) as error:
-        raise CorruptData(f"{path} is not a manifest of emberflow", cause=describe_cause(error)) from error
+    stored = read_manifest(directory)
     _check(stored, fresh, directory)
     return stored
 
 
-def next_start(directory: Path) -> int:
-    """Counts how often the job in a directory was started: what an earlier start left half done is told by it."""
-    path = directory / STARTS
+def read_manifest(directory: Path) -> Manifest:
+    """Raises FileNotFoundError, CorruptData and CheckpointUnusable."""
+    path = directory / NAME
+    body = read_json(path, newest=FORMAT_VERSION, way_out=_LOST)
     try:
-        number = int(path.read_text()) + 1 if path.exists() else 1
+        return Manifest(**body)
+    except TypeError as error:
+        raise corrupt(path, describe_cause(error), _LOST) from error
+
+
+def trace_of_a_job(directory: Path) -> str | None:
+    """A file that shows that a job has begun in the directory, relative to it."""
+    for pattern in _TRACES:
+        for found in directory.glob(pattern):
+            return str(found.relative_to(directory))
+    return None
+
+
+def next_start(directory: Path) -> int:
+    """Counts how often the job in a directory was started. Of two starts that worked on the same epoch the later one
+    counts, so the number must never go back."""
+    path = directory / STARTS
+    number = _last_start(path) + 1
+    try:
         directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, str(number).encode())
-    except (OSError, ValueError) as error:
+        write_starts(directory, number)
+    except OSError as error:
         raise CheckpointUnusable(
-            f"{path} cannot be read or written",
+            f"{path} cannot be written",
             cause=describe_cause(error),
-            way_out="the file holds one number, how often the job was started; mend it or the disk",
+            way_out="free space or repair the disk, then start again",
         ) from error
+    return number
+
+
+def write_starts(directory: Path, number: int) -> None:
+    write_json(directory / STARTS, {"format": FORMAT_VERSION, "starts": number})
+
+
+def _last_start(path: Path) -> int:
+    try:
+        data = read_bytes(path)
+    except FileNotFoundError:
+        if (path.parent / NAME).exists():
+            raise corrupt(path, f"it is missing beside {NAME}", _NUMBER_LOST) from None
+        return 0
+    if data.strip().isdigit():
+        return int(data)  # As versions without a checksum wrote it, and as a person may.
+    number = parse_json(path, data, newest=FORMAT_VERSION, way_out=_NUMBER_LOST).get("starts")
+    if type(number) is not int or number < 0:
+        raise corrupt(path, "it holds no number of starts", _NUMBER_LOST)
     return number
 
 
@@ -89,11 +136,6 @@ def remembering_steps(graph: JobGraph) -> dict[str, str]:
 
 
 def _check(stored: Manifest, fresh: Manifest, directory: Path) -> None:
-    if stored.format > FORMAT_VERSION:
-        raise CheckpointUnusable(
-            f"{directory} was written by a newer version of emberflow (format {stored.format})",
-            way_out="update emberflow",
-        )
     if stored.engine != fresh.engine:
         raise CheckpointUnusable(
             f"{directory} was written by the engine {stored.engine!r}, this job runs on {fresh.engine!r}",
@@ -119,14 +161,3 @@ def _check(stored: Manifest, fresh: Manifest, directory: Path) -> None:
 
 def _named(what: str, steps: dict[str, str]) -> str:
     return "" if not steps else f"{what}: " + ", ".join(f"{kind} {uid!r}" for uid, kind in steps.items())
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The file appears whole or not at all, also after a power cut."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    sync_folder(path.parent)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
 from emberflow.engines.call_log import CALLS_FOLDER
-from emberflow.engines.manifest import NAME, Manifest
+from emberflow.engines.manifest import read_manifest
 from emberflow.engines.savepoint_calls import noted_place
-from emberflow.errors import CheckpointUnusable, CorruptData, PackageMissing, describe_cause
+from emberflow.errors import CheckpointUnusable, PackageMissing, describe_cause
 from emberflow.savepoints.wiring import read_wiring
 
 
@@ -21,17 +20,14 @@ def create_savepoint(
     """Writes the latest checkpoint as a savepoint; returns what its maker should know. `call_store` is the job's option
     of that name; it is needed only if the job cannot leave the address behind."""
     home = Path(directory)
-    path = home / NAME
     try:
-        manifest = Manifest(**json.loads(path.read_text()))
+        manifest = read_manifest(home)
     except OSError as error:
         raise CheckpointUnusable(
             f"{directory} is not a checkpoint directory",
             cause=describe_cause(error),
             way_out="name the directory given as checkpoint_dir or --checkpoint-dir",
         ) from error
-    except (ValueError, TypeError) as error:
-        raise CorruptData(f"{path} is not a manifest of emberflow", cause=describe_cause(error)) from error
     if manifest.engine == "spark" and importlib.util.find_spec("pyspark") is None:
         raise PackageMissing(
             f"{directory} was written by the engine 'spark', whose state only pyspark can read",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Self
 
@@ -11,15 +10,16 @@ from emberflow.engines.call_stores.addresses import call_store_option, job_store
 from emberflow.engines.call_stores.contract import CallStore
 from emberflow.engines.call_stores.files import PART, as_part, read_records
 from emberflow.engines.call_stores.redaction import shown
-from emberflow.engines.manifest import write_atomically
-from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.errors import CheckpointUnusable
 from emberflow.events.codecs import decode
+from emberflow.events.stored_files import corrupt, read_json, write_json
 from emberflow.plan.job import JobConfig
 from emberflow.savepoints.restore import SavepointStart
 from emberflow.savepoints.writer import SavepointWriter
 
 PLACE = "call-store.json"
 _FORMAT = 1
+_LOST = "delete it and give the job's option call_store in full: --call-store ADDRESS"
 _AT_ONCE = 1_000
 """Records that are written together: a database takes so much in one statement, and no more."""
 
@@ -81,7 +81,7 @@ def note_place(config: JobConfig) -> None:
     if "://" not in address:
         address = str(Path(address).expanduser().resolve())
     body = {"format": _FORMAT, "call_store": shown(address), "whole": shown(address) == address}
-    write_atomically(path, json.dumps(body).encode())
+    write_json(path, body)
 
 
 def noted_place(home: Path) -> str:
@@ -89,17 +89,12 @@ def noted_place(home: Path) -> str:
     knows all of it."""
     path = home / PLACE
     try:
-        body = json.loads(path.read_text())
-        version, address, whole = body["format"], body["call_store"], body["whole"]
+        body = read_json(path, newest=_FORMAT, way_out=_LOST)
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CorruptData(f"{path} cannot be read", cause=describe_cause(error)) from error
-    if version > _FORMAT:
-        raise CheckpointUnusable(
-            f"{path} was written by a newer version of emberflow (format {version})",
-            way_out="update emberflow",
-        )
+    address, whole = body.get("call_store"), body.get("whole")
+    if not isinstance(address, str) or not isinstance(whole, bool):
+        raise corrupt(path, "it does not say where the calls are", _LOST)
     if not whole:
         raise CheckpointUnusable(
             f"the job in {home} keeps its durable calls in {address}, and its checkpoint directory holds no password",

@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from emberflow.connectors.sink import sink_failed
-from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged
 from emberflow.plan.job import JobConfig
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.specs import SinkSpec
 from emberflow.savepoints.restore import SavepointStart, open_start
-from emberflow.savepoints.wiring import FILE, Wiring, read_wiring, wiring_json, wiring_of
+from emberflow.savepoints.wiring import (
+    FILE,
+    Wiring,
+    missing_wiring,
+    read_wiring,
+    wiring_of,
+    write_wiring,
+)
 
 
 def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> SavepointStart | None:
@@ -40,7 +46,12 @@ def _check_not_begun(directory: str | None) -> None:
 
 
 def keep_wiring(
-    graph: JobGraph, directory: str | None, start: SavepointStart | None, *, by_number: bool = False
+    graph: JobGraph,
+    directory: str | None,
+    start: SavepointStart | None,
+    *,
+    by_number: bool = False,
+    has_checkpoint: bool = False,
 ) -> Wiring:
     """The job's wiring, stored in its checkpoint directory. The first epoch stays what it was at the first start.
     `by_number`: the engine finds a step's state by the number of its stage, so that must stay what it was."""
@@ -58,10 +69,12 @@ def keep_wiring(
                 "(emberflow savepoint create) and start from that",
                 committed="the checkpoint was not touched",
             )
+    elif by_number and has_checkpoint and directory is not None:
+        raise missing_wiring(Path(directory))
     else:
         wiring = wiring_of(graph)
     if directory is not None:
-        write_atomically(Path(directory) / FILE, wiring_json(wiring))
+        write_wiring(Path(directory), wiring)
     return wiring
 
 

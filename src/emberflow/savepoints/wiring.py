@@ -6,16 +6,21 @@ be made of it without the program.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.events.stored_files import corrupt, read_json, write_json
 from emberflow.operators.channels import ChannelId, SavedChannel, is_hold
 from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
 
 FILE = "wiring.json"
+_FORMAT = 1
+_LOST = (
+    "restore it from a backup; without one, start with an empty checkpoint directory and another output folder, from the"
+    " last savepoint if there is one"
+)
 GENERATOR = "watermark_generator"
 """The kind of step whose keys are channels."""
 
@@ -30,7 +35,7 @@ class Wiring:
     sources: list[str]
     sinks: list[str]
     exchanges: dict[str, int]
-    format: int = 1
+    format: int = _FORMAT
     first_epoch: int = 0
     """The epoch of Spark's batch 0; not 0 in a job that began from a savepoint."""
 
@@ -93,19 +98,25 @@ def exchange_name(graph: JobGraph, exchange: Exchange) -> str:
     return f"{feeder} > {through}{side} > {target}[{exchange.input_index}]"
 
 
-def wiring_json(wiring: Wiring) -> bytes:
-    return json.dumps(asdict(wiring), indent=1).encode()
+def write_wiring(directory: Path, wiring: Wiring) -> None:
+    write_json(directory / FILE, asdict(wiring))
 
 
 def read_wiring(directory: Path) -> Wiring:
     path = directory / FILE
     try:
-        return Wiring(**json.loads(path.read_text()))
-    except OSError as error:
+        body = read_json(path, newest=_FORMAT, way_out=_LOST)
+    except FileNotFoundError as error:
         raise CheckpointUnusable(
             f"no savepoint can be made of {directory}",
             cause=describe_cause(error),
             way_out="name a checkpoint directory of a job that has run with this version of emberflow",
         ) from error
-    except (ValueError, TypeError) as error:
-        raise CorruptData(f"{path} cannot be read", cause=describe_cause(error)) from error
+    try:
+        return Wiring(**body)
+    except TypeError as error:
+        raise corrupt(path, describe_cause(error), _LOST) from error
+
+
+def missing_wiring(directory: Path) -> CorruptData:
+    return corrupt(directory / FILE, "it is missing, but the job has a checkpoint", _LOST)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from emberflow.engines.manifest import write_atomically
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable, describe_cause
 from emberflow.events.codecs import decode, encode
+from emberflow.events.stored_files import write_atomically
 from emberflow.operators.scope import EntryLoader, SavedScope, Scope
 from emberflow.state.blame import unserializable_state
 from emberflow.state.entry import Entry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
 import tempfile
@@ -16,9 +15,10 @@ from emberflow.connectors.sink import Sink
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.call_stores.addresses import call_store_option
 from emberflow.engines.limit_ledger import LIMITS_FOLDER
-from emberflow.engines.manifest import next_start, open_directory, write_atomically
+from emberflow.engines.manifest import next_start, open_directory
 from emberflow.engines.savepoint_calls import note_place, place_calls
 from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, start_of
+from emberflow.engines.spark.channel_counts import read_channels, write_channels
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
@@ -86,7 +86,13 @@ class SparkEngine:
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
         home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
-        wiring = keep_wiring(graph, config.checkpoint_dir, start, by_number=True)
+        wiring = keep_wiring(
+            graph,
+            config.checkpoint_dir,
+            start,
+            by_number=True,
+            has_checkpoint=has_checkpoint(config.checkpoint_dir),
+        )
         note_place(config)
         calls = call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id
         if start is not None:
@@ -173,14 +179,13 @@ class SparkEngine:
 
     def _channels(self, graph: JobGraph, config: JobConfig, home: Path) -> dict[int, int]:
         """How many channels each stage sends; the first start decides it for all later ones."""
-        path = home / "channels.json"
-        stored: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        stored = read_channels(home, has_checkpoint=has_checkpoint(config.checkpoint_dir))
         channels = stage_channels(graph, config.parallelism, stored, lambda node: 1)
         for stage in graph.stages:
             if stage.kind is StageKind.SOURCE:
                 stored[graph.stream_graph.node(stage.head).uid] = channels[stage.id]
         if config.checkpoint_dir is not None:
-            write_atomically(path, json.dumps(stored).encode())
+            write_channels(home, stored)
         return channels
 
     def _translation(self, spec: JobSpec, start: SavepointStart | None = None) -> Translation:

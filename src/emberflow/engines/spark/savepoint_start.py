@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from emberflow.connectors.dataframe import DataFrameSource
-from emberflow.engines.manifest import write_atomically
+from emberflow.engines.spark.channel_counts import write_channels
 from emberflow.engines.spark.job_spec import JobSpec
 from emberflow.engines.spark.savepoints import last_batch
 from emberflow.errors import NotSupported
@@ -23,8 +22,7 @@ def has_checkpoint(directory: str | None) -> bool:
 def keep_channels(home: Path, start: SavepointStart) -> None:
     """Sources have as many channels as they had, whatever the parallelism is now."""
     counts = {uid: len(source.positions) for uid, source in start.sources.items()}
-    home.mkdir(parents=True, exist_ok=True)
-    write_atomically(home / "channels.json", json.dumps(counts).encode())
+    write_channels(home, counts)
 
 
 def begun_from(start: SavepointStart | None, spec: JobSpec) -> JobSpec:

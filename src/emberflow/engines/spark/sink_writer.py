@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext, sink_failed
-from emberflow.engines.manifest import write_atomically
 from emberflow.engines.spark.arrow_rows import rows_of
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.rows import sink_number
 from emberflow.events.codecs import decode, encode
 from emberflow.events.packets import decode_packet
+from emberflow.events.stored_files import write_atomically
 from emberflow.plan.specs import SinkSpec
 from emberflow.plan.stream_graph import StreamNode
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emberflow.engines.local import sqlite_checkpoints
-from emberflow.engines.manifest import NAME
+from emberflow.engines.manifest import NAME, read_manifest
 from emberflow.errors import CheckpointUnusable, CorruptData, InvalidArgument, ProgramChanged
+from emberflow.events.stored_files import write_json
 from emberflow.streams import JobStatus, KeyedProcessFunction, ListStateDescriptor, RuntimeContext
 from emberflow.testing import LOCAL, LOCAL_SQLITE, Host, Pause, TestSource, on_every_host, per_key
 
@@ -44,17 +46,17 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
 
 def test_a_manifest_that_is_none(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{}")
-    with pytest.raises(CorruptData, match="not a manifest"):
+    with pytest.raises(CorruptData, match=r"emberflow\.json is corrupted"):
         LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
 
 
 def test_a_manifest_of_a_newer_version_or_another_engine(tmp_path: Path) -> None:
     LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
-    text = (tmp_path / NAME).read_text()
-    (tmp_path / NAME).write_text(text.replace('"format": 1', '"format": 2'))
+    manifest = asdict(read_manifest(tmp_path))
+    write_json(tmp_path / NAME, {**manifest, "format": 2})
     with pytest.raises(CheckpointUnusable, match="newer version"):
         LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
-    (tmp_path / NAME).write_text(text.replace('"local"', '"spark"'))
+    write_json(tmp_path / NAME, {**manifest, "engine": "spark"})
     with pytest.raises(CheckpointUnusable, match="directory per engine"):
         LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
 

@@ -1,0 +1,114 @@
+"""Small files that survive a restart: written whole or not at all, and checked when they are read.
+
+Manifests, counters and ledgers of engines, savepoints and sinks are JSON objects with a checksum over everything else in
+them. A file that fails its check is `CorruptData` that names the file; it is never taken for another value or for absent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+from zlib import crc32
+
+from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+
+CHECKSUM = "checksum"
+PRIVATE = 0o600
+"""What is stored may hold prompts and answers: for this user only."""
+
+
+def write_json(path: Path, body: Mapping[str, Any], *, mode: int = PRIVATE) -> None:
+    """An object with its checksum, atomically. Raises OSError."""
+    plain = dict(body)
+    write_atomically(path, json.dumps({**plain, CHECKSUM: checksum_of(plain)}, indent=2).encode(), mode=mode)
+
+
+def read_json(path: Path, *, newest: int, way_out: str, version: str = "format") -> dict[str, Any]:
+    """The object without its checksum. `newest` is the highest number under `version` that the caller understands.
+
+    An object without a checksum is read too: the version before wrote none. Raises FileNotFoundError, CorruptData with
+    the caller's `way_out`, and CheckpointUnusable if the file cannot be read or was written by a newer version.
+    """
+    return parse_json(path, read_bytes(path), newest=newest, way_out=way_out, version=version)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Raises FileNotFoundError, and CheckpointUnusable where the disk or its permissions fail."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CheckpointUnusable(
+            f"{path} cannot be read",
+            cause=describe_cause(error),
+            way_out="make it readable for this user, or repair the disk, then start again",
+        ) from error
+
+
+def parse_json(
+    path: Path, data: bytes, *, newest: int, way_out: str, version: str = "format"
+) -> dict[str, Any]:
+    """What `read_json` does with the bytes of a file."""
+    if not data.strip(b"\0 \r\n\t"):
+        raise corrupt(path, "it is empty", way_out)
+    try:
+        found: Any = json.loads(data)
+    except ValueError as error:
+        raise corrupt(path, describe_cause(error), way_out) from error
+    if not isinstance(found, dict):
+        raise corrupt(path, f"it holds {type(found).__name__}, not an object", way_out)
+    body = cast("dict[str, Any]", found)
+    checksum = body.pop(CHECKSUM, None)
+    if checksum is not None and checksum != checksum_of(body):
+        raise corrupt(path, "its checksum does not match", way_out)
+    number: Any = body.get(version)
+    if type(number) is not int or number < 1:
+        raise corrupt(path, f"it has no valid {version!r}", way_out)
+    if number > newest:
+        raise CheckpointUnusable(
+            f"{path} was written by a newer version of emberflow ({version} {number})",
+            way_out="update emberflow",
+        )
+    return body
+
+
+def checksum_of(body: Mapping[str, Any]) -> int:
+    """Whatever the order of names and the white space that a tool writes it with."""
+    return crc32(json.dumps(body, sort_keys=True).encode())
+
+
+def corrupt(path: Path, cause: str, way_out: str) -> CorruptData:
+    return CorruptData(f"{path} is corrupted", cause=cause, way_out=way_out)
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
+    """The file appears whole or not at all, also after a power failure. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Like mkdir -p, each new name safe on disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
