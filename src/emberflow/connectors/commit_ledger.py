@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CorruptData, SinkFailed
+from emberflow.events.private_files import open_private
 from emberflow.events.stored_files import make_folder, sync_folder
 
 FOLDER = "_emberflow"
@@ -72,7 +73,7 @@ class CommitLedger:
         entry = self._entry(epoch, "json")
         draft = entry.with_suffix(".tmp")
         text = json.dumps({"version": VERSION, "epoch": epoch, "renames": [list(pair) for pair in renames]})
-        with open(draft, "w", encoding="utf-8") as file:
+        with open(draft, "w", encoding="utf-8", opener=open_private) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -65,7 +65,7 @@ def letter_sink(folder: str, *, takes_pairs: bool) -> FileSink:
     """The sink of letters that the program does not take itself."""
     config = OutputFileConfig.builder().with_part_prefix("letters").with_part_suffix(".jsonl").build()
     builder = FileSink.for_row_format(os.path.join(folder, LETTERS), LetterEncoder(takes_pairs))
-    return builder.with_output_file_config(config).build()
+    return builder.with_output_file_config(config).with_private_files().build()
 
 
 def redrive_file(folder: str, number: int) -> str:

@@ -31,6 +31,7 @@ from emberflow.connectors.local_paths import PathLike, local_path
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
 from emberflow.errors import InvalidArgument, SinkFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
+from emberflow.events.private_files import FOLDER_MODE, open_private
 from emberflow.events.stored_files import make_folder, sync_folder
 
 MAX_OPEN_FILES = 64
@@ -51,12 +52,16 @@ class FileSink(Sink):
         bucket_assigner: BucketAssigner,
         rolling_policy: RollingPolicy,
         output_file_config: OutputFileConfig,
+        *,
+        private: bool = False,
     ) -> None:
         self.base_path = base_path
         self.encoder = encoder
         self.bucket_assigner = bucket_assigner
         self.rolling_policy = rolling_policy
         self.output_file_config = output_file_config
+        self.private = private
+        """Whether only this user may read what is written. Else the umask decides, as for any program's output."""
 
     @staticmethod
     def for_row_format(base_path: PathLike, encoder: Encoder) -> RowFormatBuilder:
@@ -88,6 +93,7 @@ class RowFormatBuilder:
         self._bucket_assigner: BucketAssigner = BasePathBucketAssigner()
         self._rolling_policy = RollingPolicy.default_rolling_policy()
         self._output_file_config = OutputFileConfig()
+        self._private = False
 
     def with_bucket_assigner(
         self, bucket_assigner: BucketAssigner | Callable[[Any], str]
@@ -105,6 +111,11 @@ class RowFormatBuilder:
         self._output_file_config = output_file_config
         return self
 
+    def with_private_files(self) -> RowFormatBuilder:
+        """Files with mode 0600 and directories with mode 0700, whatever the umask is."""
+        self._private = True
+        return self
+
     def with_bucket_check_interval(self, interval: int) -> RowFormatBuilder:
         """Flink's; files end with their epoch, so there is nothing to check in between."""
         return self
@@ -116,22 +127,24 @@ class RowFormatBuilder:
             self._bucket_assigner,
             self._rolling_policy,
             self._output_file_config,
+            private=self._private,
         )
 
 
 class _Part:
     """A staged file and where it goes."""
 
-    def __init__(self, staged: Path, final: str) -> None:
+    def __init__(self, staged: Path, final: str, *, private: bool) -> None:
         self.staged = staged
         self.final = final
+        self._opener = open_private if private else None
         self.size = 0
         self.file: IO[bytes] | None = None
 
     def write(self, data: bytes) -> None:
         if self.file is None:
             # "ab": it may have been closed to spare a file handle.
-            self.file = open(self.staged, "ab")  # noqa: SIM115 (kept open across batches)
+            self.file = open(self.staged, "ab", opener=self._opener)  # noqa: SIM115 (kept open across batches)
         self.file.write(data)
         self.size += len(data)
 
@@ -242,7 +255,7 @@ class _FileWriter:
     def _new_part(self, bucket: str) -> _Part:
         _check_bucket(bucket)
         if not self._parts:
-            make_folder(self._staging)
+            make_folder(self._staging, FOLDER_MODE if self._sink.private else 0o777)
         context, config = self._context, self._sink.output_file_config
         number = self._counts[bucket]
         self._counts[bucket] += 1
@@ -250,7 +263,8 @@ class _FileWriter:
         name = f"{config.part_prefix}-{self._short_id}-{context.epoch:08d}-{context.subtask:04d}{nth}"
         # Numbered over all buckets: the staging folder is one for all of them.
         staged = f"{context.epoch:08d}-{context.subtask:04d}-{len(self._parts)}.{safe_name(context.attempt)}"
-        part = _Part(self._staging / staged, os.path.join(bucket, name + config.part_suffix))
+        final = os.path.join(bucket, name + config.part_suffix)
+        part = _Part(self._staging / staged, final, private=self._sink.private)
         part.staged.unlink(missing_ok=True)
         self._parts.append(part)
         return part

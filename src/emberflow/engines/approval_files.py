@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CheckpointUnusable, describe_cause
+from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.events.stored_files import sync_folder
 
 APPROVALS_FOLDER = "approvals"
@@ -29,8 +30,8 @@ def link_once(path: Path, body: dict[str, Any]) -> bool:
     """Writes a file that appears whole or not at all; False if there is one already."""
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as file:
+        make_private_folder(path.parent)
+        with open(temporary, "w", encoding="utf-8", opener=open_private) as file:
             json.dump(body, file)
             file.flush()
             os.fsync(file.fileno())

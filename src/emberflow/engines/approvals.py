@@ -25,6 +25,7 @@ from emberflow.engines.approval_files import (
     read,
     short_id,
 )
+from emberflow.events.private_files import open_private
 from emberflow.operators.guard_approvals import HumanAnswer, Question
 
 _log = logging.getLogger("emberflow.agents")
@@ -57,7 +58,7 @@ class FileApprovals:
         asked, answered = read(question), read(answer)
         if asked is not None and answered is not None:
             line = json.dumps({**asked, "answer": answered}) + "\n"
-            with (self._directory / HISTORY).open("a", encoding="utf-8") as file:
+            with open(self._directory / HISTORY, "a", encoding="utf-8", opener=open_private) as file:
                 file.write(line)
         # The answer last: a question without its answer would be asked again.
         question.unlink(missing_ok=True)

@@ -13,6 +13,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from emberflow.events.private_files import open_private, write_private
+
 FILE = "history.jsonl"
 KEPT = 100
 
@@ -44,7 +46,7 @@ class CheckpointHistory:
         with contextlib.suppress(OSError):
             if self._lines is None:
                 self._lines = len(_lines(self._path))
-            with self._path.open("a") as file:
+            with open(self._path, "a", opener=open_private) as file:
                 file.write(json.dumps(asdict(record)) + "\n")
             self._lines += 1
             if self._lines > 2 * KEPT:
@@ -53,7 +55,7 @@ class CheckpointHistory:
     def _shorten(self, path: Path) -> None:
         lines = _lines(path)[-KEPT:]
         part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        part.write_text("".join(lines))
+        write_private(part, "".join(lines))
         os.replace(part, path)
         self._lines = len(lines)
 

@@ -21,6 +21,7 @@ from emberflow.connectors.dead_letters import (
     redrive_file,
 )
 from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
+from emberflow.events.private_files import make_private_folder, open_private, write_private
 from emberflow.events.stored_files import write_atomically
 
 
@@ -104,7 +105,7 @@ def to_file(wanted: Sequence[Letter], path: str | Path) -> None:
     text = "".join(
         json.dumps({"key": item.body["key"], "value": item.body["input"]}) + "\n" for item in wanted
     )
-    _attempt(path, lambda: Path(path).write_text(text, encoding="utf-8"))
+    _attempt(path, lambda: write_private(path, text))
 
 
 def _append(folder: Path, wanted: list[Letter]) -> None:
@@ -134,8 +135,8 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 @contextmanager
 def _locked(folder: Path) -> Any:
     """One at a time, over all processes of this machine."""
-    _attempt(folder, lambda: (folder / REDRIVE).mkdir(parents=True, exist_ok=True))
-    with (folder / REDRIVE / ".lock").open("w") as file:
+    _attempt(folder, lambda: make_private_folder(folder / REDRIVE))
+    with open(folder / REDRIVE / ".lock", "w", opener=open_private) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.operators.limit_share import Ledger
 from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.rate_limits import LimitState
@@ -33,8 +34,8 @@ class FileLedger:
 
     def change(self, step: Callable[[LimitState], T]) -> T:
         if self._file is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_private_folder(self._path.parent)
+            self._file = open_private(self._path, os.O_RDWR | os.O_CREAT)
         file = self._file
         # Let go by the kernel if the process dies here.
         fcntl.flock(file, fcntl.LOCK_EX)

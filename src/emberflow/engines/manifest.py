@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from emberflow.errors import CheckpointUnusable, ProgramChanged, describe_cause
+from emberflow.events.private_files import make_folders, written_by_others
 from emberflow.events.stored_files import corrupt, parse_json, read_bytes, read_json, write_json
 from emberflow.plan.job import JobConfig, new_job_id
 from emberflow.plan.job_graph import JobGraph
@@ -24,6 +26,7 @@ _NUMBER_LOST = (
 )
 # Written by jobs that have begun; of each, files inside.
 _TRACES = ("local/chk-*.ckpt", "state.db", "spark/offsets/*", "calls/*", "client/*")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +55,8 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
     directory = Path(config.checkpoint_dir)
     path = directory / NAME
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folders(directory)
+        _warn_if_open(directory)
         if not path.exists():
             if (trace := trace_of_a_job(directory)) is not None:
                 raise corrupt(path, f"it is missing, but a job has left {trace}", _LOST)
@@ -71,6 +75,17 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
     stored = read_manifest(directory)
     _check(stored, fresh, directory)
     return stored
+
+
+def _warn_if_open(directory: Path) -> None:
+    """What is in it stays hidden from others, but state is pickled: whoever can put a file there runs code in the job."""
+    if (how := written_by_others(directory)) is not None:
+        _log.warning(
+            "other users can write the checkpoint directory %s (%s), and with it run code in this job: "
+            "give the directory to this user, and take the right to write from others (chmod go-w)",
+            directory,
+            how,
+        )
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -97,7 +112,7 @@ def next_start(directory: Path) -> int:
     path = directory / STARTS
     number = _last_start(path) + 1
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folders(directory)
         write_starts(directory, number)
     except OSError as error:
         raise CheckpointUnusable(

@@ -14,16 +14,15 @@ from typing import Any, cast
 from zlib import crc32
 
 from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
+from emberflow.events.private_files import open_private
 
 CHECKSUM = "checksum"
-PRIVATE = 0o600
-"""What is stored may hold prompts and answers: for this user only."""
 
 
-def write_json(path: Path, body: Mapping[str, Any], *, mode: int = PRIVATE) -> None:
+def write_json(path: Path, body: Mapping[str, Any]) -> None:
     """An object with its checksum, atomically. Raises OSError."""
     plain = dict(body)
-    write_atomically(path, json.dumps({**plain, CHECKSUM: checksum_of(plain)}, indent=2).encode(), mode=mode)
+    write_atomically(path, json.dumps({**plain, CHECKSUM: checksum_of(plain)}, indent=2).encode())
 
 
 def read_json(path: Path, *, newest: int, way_out: str, version: str = "format") -> dict[str, Any]:
@@ -85,11 +84,10 @@ def corrupt(path: Path, cause: str, way_out: str) -> CorruptData:
     return CorruptData(f"{path} is corrupted", cause=cause, way_out=way_out)
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
-    """The file appears whole or not at all, also after a power failure. Raises OSError."""
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file appears whole or not at all, also after a power failure, for this user only. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-    with open(descriptor, "wb") as file:
+    with open(temporary, "wb", opener=open_private) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -97,11 +95,11 @@ def write_atomically(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
     sync_folder(path.parent)
 
 
-def make_folder(folder: Path) -> None:
-    """Like mkdir -p, each new name safe on disk."""
+def make_folder(folder: Path, mode: int = 0o777) -> None:
+    """Like mkdir -p, each new name safe on disk. `mode` is for all that it makes, less the umask."""
     if not folder.is_dir():
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        make_folder(folder.parent, mode)
+        folder.mkdir(mode, exist_ok=True)
         sync_folder(folder.parent)
 
 

@@ -14,6 +14,8 @@ from collections import deque
 from hashlib import sha256
 from pathlib import Path
 
+from emberflow.events.private_files import make_private_folder, open_private
+
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
 
@@ -94,12 +96,12 @@ class EventFile:
             self.close()
 
     def _open(self) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._directory)
         while True:
             self._number += 1
             path = self._directory / f"{self._stem}-{self._number:06d}.jsonl"
             try:
-                self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+                self._descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
                 break
             except FileExistsError:
                 # Another log of this process that began in the same millisecond.

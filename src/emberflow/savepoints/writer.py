@@ -21,6 +21,7 @@ from emberflow.errors import CheckpointUnusable, NotSerializable, describe_cause
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.codecs import encode
 from emberflow.events.key_groups import KeyGroups
+from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.savepoints import form
 from emberflow.savepoints.form import FrameKind, SourcePositions, StepSummary
 
@@ -176,7 +177,7 @@ class SavepointWriter:
 
     def __enter__(self) -> Self:
         check_free(self._target)
-        self._guard(lambda: (self._folder / form.STATE_FOLDER).mkdir(parents=True))
+        self._guard(lambda: make_private_folder(self._folder / form.STATE_FOLDER))
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -215,7 +216,7 @@ class SavepointWriter:
     # files
 
     def whole_file(self, name: str, data: bytes) -> None:
-        (self._folder / name).parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder((self._folder / name).parent)
         file = self.open(name)
         file.write(data)
         self.close(file)
@@ -259,7 +260,7 @@ class _CheckedFile:
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
         self.size = 0
-        self._file = open(folder / name, "wb")  # noqa: SIM115 - closed by end()
+        self._file = open(folder / name, "wb", opener=open_private)  # noqa: SIM115 - closed by end()
         self._checksum = 0
 
     def write(self, data: bytes) -> None:

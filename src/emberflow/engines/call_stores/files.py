@@ -21,6 +21,7 @@ from pathlib import Path
 
 from emberflow.engines.call_stores.moving import until_whole
 from emberflow.errors import CallLogFailed, describe_cause
+from emberflow.events.private_files import make_private_folder, open_private
 
 PART = ".calls"
 _HEADER = struct.Struct("<II")
@@ -80,10 +81,10 @@ class FileCallStore:
                 path.unlink(missing_ok=True)
 
     def _open(self) -> int:
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._directory)
         if self._lease is None:
             self._take_lease()
-        return os.open(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        return open_private(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def _write(self, data: bytes) -> None:
         assert self._file is not None
@@ -190,7 +191,7 @@ class FileCallStore:
     def _take_lease(self) -> None:
         # Locked before anybody can see it: a lease without a lock means that its process has ended.
         hidden = self._directory / f".{self.owner}.lease"
-        self._lease = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._lease = open_private(hidden, os.O_WRONLY | os.O_CREAT)
         fcntl.flock(self._lease, fcntl.LOCK_EX)
         os.rename(hidden, self._directory / f"{self.owner}.lease")
         threading.Thread(target=self._beat, name="emberflow-lease", daemon=True).start()

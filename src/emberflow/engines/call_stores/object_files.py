@@ -17,6 +17,7 @@ from pyarrow import fs
 
 from emberflow.engines.call_stores.redaction import redacted, shown
 from emberflow.errors import CallLogFailed, describe_cause
+from emberflow.events.private_files import make_private_folder
 
 T = TypeVar("T")
 
@@ -53,7 +54,9 @@ class ObjectFiles:
         def put() -> None:
             full = f"{self._base}/{path}"
             folder = full.rpartition("/")[0]
-            if self._system.type_name in _WITH_DIRECTORIES:
+            if self._system.type_name == "local":
+                make_private_folder(folder)
+            elif self._system.type_name in _WITH_DIRECTORIES:
                 self._system.create_dir(folder, recursive=True)
             with self._system.open_output_stream(full, compression=None) as stream:
                 stream.write(data)

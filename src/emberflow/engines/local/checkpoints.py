@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable, describe_cause
 from emberflow.events.codecs import decode, encode
+from emberflow.events.private_files import make_private_folder
 from emberflow.events.stored_files import write_atomically
 from emberflow.operators.scope import EntryLoader, SavedScope, Scope
 from emberflow.state.blame import unserializable_state
@@ -113,7 +114,7 @@ class FileCheckpoints:
         self._retained = retained
         self._entries: dict[str, dict[Any, dict[str, Any]]] = {}
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self._directory)
         except OSError as error:
             raise unusable(directory, error) from error
 

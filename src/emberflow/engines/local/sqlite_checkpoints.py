@@ -5,6 +5,7 @@ Keys are found by their stable hash; a row holds all keys of one hash, because e
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 from emberflow.engines.local.checkpoints import Checkpoint, unusable
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
+from emberflow.events.private_files import make_folders, open_private
 from emberflow.operators.scope import EntryLoader, Scope
 from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
@@ -28,7 +30,9 @@ class SqliteCheckpoints:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_folders(directory)
+            # SQLite gives its other files the mode of this one.
+            os.close(open_private(directory / SQLITE_FILE, os.O_RDWR | os.O_CREAT))
             self._db = sqlite3.connect(directory / SQLITE_FILE, isolation_level=None, check_same_thread=False)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from emberflow.events.private_files import make_folders
 from emberflow.events.stored_files import corrupt, parse_json, read_bytes, write_json
 
 NAME = "channels.json"
@@ -48,5 +49,5 @@ def _without_format(path: Path, data: bytes) -> Any:
 
 
 def write_channels(home: Path, counts: Mapping[str, int]) -> None:
-    home.mkdir(parents=True, exist_ok=True)
+    make_folders(home)
     write_json(home / NAME, {"format": _FORMAT, "channels": dict(counts)})

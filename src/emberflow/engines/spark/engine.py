@@ -36,6 +36,7 @@ from emberflow.engines.spark.session import (
 from emberflow.engines.spark.shipping import make_archive
 from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
 from emberflow.errors import InvalidArgument
+from emberflow.events.private_files import make_private_folder
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
 from emberflow.plan.job import JobConfig, RuntimeExecutionMode, new_job_id
 from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
@@ -214,6 +215,8 @@ class SparkEngine:
                 cause="Spark ends Python workers that had nothing to do for a minute, and with them their calls",
                 way_out="choose a shorter trigger",
             )
+        # Spark writes below it by the umask.
+        make_private_folder(home / "spark")
         checkpoint = str(home / "spark")
         wanted = query_settings(spec.parallelism, checkpoint)
         wanted["spark.sql.streaming.noDataMicroBatches.enabled"] = str(ticks).lower()

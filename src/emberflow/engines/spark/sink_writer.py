@@ -19,6 +19,7 @@ from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.rows import sink_number
 from emberflow.events.codecs import decode, encode
 from emberflow.events.packets import decode_packet
+from emberflow.events.private_files import make_private_folder
 from emberflow.events.stored_files import write_atomically
 from emberflow.plan.specs import SinkSpec
 from emberflow.plan.stream_graph import StreamNode
@@ -79,7 +80,7 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
     to_client = [item for _, items in decoded for item in items]
     if to_client:
         path = Path(spec.client_dir)
-        path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path)
         write_atomically(path / f"{epoch:010d}.batch", pickle.dumps(to_client, 5))
 
 

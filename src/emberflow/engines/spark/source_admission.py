@@ -13,6 +13,7 @@ from pathlib import Path
 
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.spark.job_spec import JobSpec
+from emberflow.events.private_files import make_private_folder, write_private
 from emberflow.plan.agent_options import AgentExecutionOptions
 from emberflow.plan.job_graph import JobGraph, StageKind
 from emberflow.plan.specs import AgentSpec
@@ -83,8 +84,8 @@ class PressureFile:
     def _write(self) -> None:
         part = self._path.with_suffix(f".{os.getpid()}")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(round(self._total_s * 1000)))
+            make_private_folder(self._path.parent)
+            write_private(part, json.dumps(round(self._total_s * 1000)))
             part.replace(self._path)
         except OSError:
             pass  # A figure is missed, and nothing else.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.spark.savepoints import last_batch
+from emberflow.events.private_files import FILE_MODE
 
 _POLL_S = 0.02
 
@@ -31,7 +32,7 @@ class HoldFile:
         self._checkpoint = home / "spark"
 
     def put(self) -> None:
-        self._path.touch()
+        self._path.touch(FILE_MODE)
 
     def remove(self) -> None:
         self._path.unlink(missing_ok=True)
