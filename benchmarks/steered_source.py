@@ -13,8 +13,8 @@ class Steered(Source):
 
     CHANNELS = 2
 
-    def channels(self, parallelism: int) -> int:
-        return self.CHANNELS
+    def start(self, parallelism: int) -> list[Any]:
+        return [0] * self.CHANNELS
 
     def stop(self, position: int, limit: int) -> tuple[int, bool]:
         """Where the batch that begins at `position` ends, and whether the channel ends there."""

@@ -73,18 +73,14 @@ class DataGeneratorSource(Source):
         self._count = count
         self._rate = rate_limiter_strategy.records_per_second if rate_limiter_strategy else None
         self._parallelism = parallelism
-        self._channels = parallelism or 1
 
     def describe(self) -> str:
         return f"Data generator ({'unbounded' if self._count is None else self._count})"
 
-    def channels(self, parallelism: int) -> int:
+    def start(self, parallelism: int) -> list[Position]:
         wanted = self._parallelism or parallelism
-        self._channels = max(1, wanted if self._count is None else min(wanted, self._count))
-        return self._channels
-
-    def start(self, channel: int) -> Position:
-        return [channel, self._channels]
+        channels = max(1, wanted if self._count is None else min(wanted, self._count))
+        return [[channel, channels] for channel in range(channels)]
 
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
         while True:

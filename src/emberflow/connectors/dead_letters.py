@@ -95,21 +95,34 @@ class RedriveSource(Source):
                 return
             self._next_look_s = time.monotonic() + LOOK_EVERY_S
         number: int = position
-        while True:
-            path = redrive_file(self._folder, number)
-            try:
-                with open(path, encoding="utf-8") as file:
-                    letters: list[dict[str, Any]] = json.load(file)["letters"]
-                values = [decode(base64.b64decode(letter["record"])) for letter in letters]
-            except FileNotFoundError:
-                break
-            except (OSError, ValueError, KeyError, TypeError, CorruptData) as error:
-                raise SourceFailed(
-                    f"the redriven letters in {path} cannot be read",
-                    cause=describe_cause(error),
-                    way_out="let the job read the file, or replace it by one with an empty list of letters",
-                ) from error
+        while (chunk := self._file(number)) is not None:
             number += 1
-            yield Chunk(values, number, timestamps=[letter["timestamp"] for letter in letters])
+            yield chunk
         if self.bounded:
             yield Chunk([], number, end=True)
+
+    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+        for number in range(position, stop):
+            chunk = self._file(number)
+            if chunk is None:
+                raise SourceFailed(
+                    f"the redriven letters in {redrive_file(self._folder, number)} were read before, and are gone now",
+                    way_out="put the file back; the job deletes nothing that it may have to read again",
+                )
+            yield chunk
+
+    def _file(self, number: int) -> Chunk | None:
+        path = redrive_file(self._folder, number)
+        try:
+            with open(path, encoding="utf-8") as file:
+                letters: list[dict[str, Any]] = json.load(file)["letters"]
+            values = [decode(base64.b64decode(letter["record"])) for letter in letters]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, CorruptData) as error:
+            raise SourceFailed(
+                f"the redriven letters in {path} cannot be read",
+                cause=describe_cause(error),
+                way_out="let the job read the file, or replace it by one with an empty list of letters",
+            ) from error
+        return Chunk(values, number + 1, timestamps=[letter["timestamp"] for letter in letters])

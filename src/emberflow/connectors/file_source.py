@@ -5,6 +5,7 @@ Reading a file is the format's business; this file decides which one comes next 
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -35,7 +36,6 @@ class FileSource(Source):
     def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
         self._format = stream_format
         self._paths = paths
-        self._channels = 1
 
     def describe(self) -> str:
         return f"Files {', '.join(self._paths)}"
@@ -72,22 +72,11 @@ class StaticFileSource(FileSource):
     and files may go once they were read.
     """
 
-    def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
-        super().__init__(stream_format, paths)
-        self._listed: list[str] = []
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Positions carry the files; workers need no list.
-        return {**self.__dict__, "_listed": []}
-
-    def channels(self, parallelism: int) -> int:
+    def start(self, parallelism: int) -> list[Position]:
         # Listed once for all channels: a file that appears meanwhile must not shift the others.
-        self._listed = self._files()
-        self._channels = max(1, min(parallelism, len(self._listed)))
-        return self._channels
-
-    def start(self, channel: int) -> Position:
-        return {"todo": (self._listed or self._files())[channel :: self._channels], "mark": None}
+        files = self._files()
+        channels = max(1, min(parallelism, len(files)))
+        return [{"todo": files[channel::channels], "mark": None} for channel in range(channels)]
 
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
         todo: list[str] = position["todo"]
@@ -139,13 +128,10 @@ class WatchedFileSource(FileSource):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_next_look_s": {}}
 
-    def channels(self, parallelism: int) -> int:
-        list_files(self._paths)
-        self._channels = max(1, parallelism)
-        return self._channels
-
-    def start(self, channel: int) -> Position:
-        return {"channels": self._channels, "done": {}, "file": None, "mark": None}
+    def start(self, parallelism: int) -> list[Position]:
+        list_files(self._paths)  # A path that does not exist is an error now, not at the first look.
+        channels = max(1, parallelism)
+        return [{"channels": channels, **_at_rest({})} for _ in range(channels)]
 
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
         done: dict[str, int] = position["done"]
@@ -167,6 +153,38 @@ class WatchedFileSource(FileSource):
                 yield from self._records(path, here, {**position, **_at_rest(done)}, False, limit)
         # Set only here: a reader that stopped in between comes back for the files that are left.
         self._next_look_s[channel] = time.monotonic() + self._interval_ms / 1000
+
+    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+        """The files that were found then, whatever else is in the folder now."""
+        done: dict[str, int] = position["done"]
+        for path in self._between(position, stop):
+            here = {**position, "done": done, "file": path, "mark": None}
+            if path == position["file"]:
+                here = position
+            if path == stop["file"]:
+                yield from self._up_to(path, here, stop, limit)
+                return
+            _check_unchanged(path, stop["done"][path], file_size(path))
+            done = {**done, path: stop["done"][path]}
+            yield from self._records(path, here, {**position, **_at_rest(done)}, False, limit)
+
+    def _between(self, position: Position, stop: Position) -> list[str]:
+        first: list[str] = [position["file"]] if position["file"] is not None else []
+        ended = sorted(path for path in stop["done"] if path not in position["done"] and path not in first)
+        last: list[str] = [stop["file"]] if stop["file"] is not None and stop["file"] not in first else []
+        return [*first, *ended, *last]
+
+    def _up_to(self, path: str, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+        """The beginning of a file, up to the mark that reading has passed there."""
+        wanted = json.dumps(stop["mark"])
+        for chunk in self._records(path, position, {**position, "mark": None}, False, limit):
+            yield chunk
+            if json.dumps(chunk.position["mark"]) == wanted:
+                return
+        raise SourceFailed(
+            f"the file {path} ends before {wanted}, where it was read to",
+            way_out="put the old file back; files must not change once they are in a watched folder",
+        )
 
     def _sizes(self, channel: int, channels: int) -> dict[str, int]:
         """The channel's files. An empty one is left for later: it may be about to be written."""

@@ -7,11 +7,8 @@ can, derive from `Source`; this is a complete one, over the pages of some servic
         def __init__(self, url: str, pages: int) -> None:
             self._url, self._pages = url, pages            # only what pickle can carry
 
-        def channels(self, parallelism: int) -> int:
-            return 1
-
-        def start(self, channel: int) -> Position:
-            return 0                                       # anything JSON can carry
+        def start(self, parallelism: int) -> list[Position]:
+            return [0]                                     # one position per channel: anything JSON can carry
 
         def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
             for page in range(position, self._pages):      # open connections here, not in __init__
@@ -63,43 +60,60 @@ class IterableSource(Source):
         )
 
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
-        live = self._live_at(position)
-        while True:
-            values, end, error = live.take(max(limit, 1))
+        live = self._take_live(position)
+        failed = False
+        try:
+            while True:
+                values, end, error = live.take(max(limit, 1))
+                live.position += len(values)
+                if error is not None:
+                    # What follows an error is read from a fresh iterable.
+                    failed = True
+                    if values:
+                        yield Chunk(values, live.position)
+                    if isinstance(error, SourceFailed):
+                        raise error
+                    raise _iterable_failed(live.position, error) from error
+                if not (values or end):
+                    return
+                yield Chunk(values, live.position, end=end)
+                if end:
+                    return
+        finally:
+            self._give_back(None if failed else live)
+            if failed:
+                live.close()
+
+    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+        """From a fresh iterable, and waiting for it: how much of it has arrived by now does not matter."""
+        live = _Direct(self._make_iterable, position)
+        while live.position < stop:
+            values, end, error = live.take(min(max(limit, 1), stop - live.position))
             live.position += len(values)
             if error is not None:
-                # What follows an error is read from a fresh iterable.
-                self._drop()
-                if values:
-                    yield Chunk(values, live.position)
                 if isinstance(error, SourceFailed):
                     raise error
                 raise _iterable_failed(live.position, error) from error
-            if not (values or end):
-                return
-            yield Chunk(values, live.position, end=end)
-            if end:
-                return
+            if end and live.position < stop:
+                raise _too_short(live.position, stop)
+            yield Chunk(values, live.position)
 
-    def _live_at(self, position: int) -> _Live:
-        """The iterable that is open already if it stands at `position`, else a fresh one moved there."""
-        if self._live is not None and self._live.position == position:
-            return self._live
-        self._drop()
-        live = (
-            _Direct(self._make_iterable, position)
-            if self.bounded
-            else _Threaded(self._make_iterable, position)
-        )
-        if isinstance(live, _Threaded):
-            weakref.finalize(self, live.stop.set)
+    def _take_live(self, position: int) -> _Live:
+        """The iterable that is open already if it stands at `position`, else a fresh one moved there. Whoever reads from it
+        has it alone: the source may be part of a program twice."""
+        live, self._live = self._live, None
+        if live is not None and live.position == position:
+            return live
+        if live is not None:
+            live.close()
+        if self.bounded:
+            return _Direct(self._make_iterable, position)
+        return _Threaded(self._make_iterable, position)
+
+    def _give_back(self, live: _Live | None) -> None:
+        if self._live is not None:
+            self._live.close()
         self._live = live
-        return live
-
-    def _drop(self) -> None:
-        if isinstance(self._live, _Threaded):
-            self._live.stop.set()
-        self._live = None
 
 
 Taken = tuple[list[Any], bool, Exception | None]
@@ -109,11 +123,15 @@ def _open_at(make_iterable: Callable[[], Iterable[Any]], position: int) -> Itera
     values = iter(make_iterable())
     skipped = sum(1 for _ in islice(values, position))
     if skipped < position:
-        raise SourceFailed(
-            f"the iterable has only {skipped} values, but {position} were read from it before",
-            way_out="let make_iterable() return the same values each time; a list that is changed does not",
-        )
+        raise _too_short(skipped, position)
     return values
+
+
+def _too_short(found: int, read: int) -> SourceFailed:
+    return SourceFailed(
+        f"the iterable has only {found} values, but {read} were read from it before",
+        way_out="let make_iterable() return the same values each time; a list that is changed does not",
+    )
 
 
 class _Direct:
@@ -134,6 +152,9 @@ class _Direct:
             return values, False, error
         return values, len(values) < limit, None
 
+    def close(self) -> None:
+        """Nothing runs here."""
+
 
 class _Threaded:
     """Draws values in a thread: an iterable that waits must not stop the engine."""
@@ -143,7 +164,8 @@ class _Threaded:
         self.stop = threading.Event()
         self._ended = False
         self._queue: queue.Queue[Taken] = queue.Queue(_QUEUE_SIZE)
-        # The thread holds the queue, not the source: a source nobody uses any more stops it.
+        # The thread holds the queue, not this object: a reader that nobody uses any more stops it.
+        weakref.finalize(self, self.stop.set)
         threading.Thread(
             target=_feed,
             args=(make_iterable, position, self._queue, self.stop),
@@ -163,6 +185,9 @@ class _Threaded:
                 return values, False, error
             self._ended = end
         return values, self._ended, None
+
+    def close(self) -> None:
+        self.stop.set()
 
 
 _Live = _Direct | _Threaded

@@ -6,6 +6,7 @@ Made by `env.from_sequence`. Nothing is stored: a channel is a range, and a posi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument
@@ -24,20 +25,15 @@ class NumberSequenceSource(Source):
             )
         self._start = start
         self._end = end
-        self._channels = 1
 
     def describe(self) -> str:
         return f"Sequence {self._start}..{self._end}"
 
-    def channels(self, parallelism: int) -> int:
-        self._channels = max(1, min(parallelism, self._end - self._start + 1))
-        return self._channels
-
-    def start(self, channel: int) -> Position:
+    def start(self, parallelism: int) -> list[Position]:
         count = self._end - self._start + 1
-        first = self._start + channel * count // self._channels
-        behind = self._start + (channel + 1) * count // self._channels
-        return [first, behind - 1]
+        channels = max(1, min(parallelism, count))
+        firsts = [self._start + channel * count // channels for channel in range(channels + 1)]
+        return [[first, behind - 1] for first, behind in pairwise(firsts)]
 
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
         first, last = position

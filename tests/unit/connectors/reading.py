@@ -24,12 +24,10 @@ def read_channel(source: Source, channel: int, position: Any, limit: int = 1000)
 
 
 def read_all(source: Source, parallelism: int = 1, limit: int = 1000) -> list[Any]:
-    channels = source.channels(parallelism)
-    starts = [source.start(channel) for channel in range(channels)]
     return [
         value
-        for channel in range(channels)
-        for value in read_channel(source, channel, starts[channel], limit)
+        for channel, position in enumerate(source.start(parallelism))
+        for value in read_channel(source, channel, position, limit)
     ]
 
 

@@ -60,13 +60,11 @@ def test_files_are_spread_over_channels(tmp_path: Path) -> None:
     for number in range(5):
         put(tmp_path, f"{number}.txt", str(number))
     source = lines_of(tmp_path)
-    assert source.channels(2) == 2
-    starts = [source.start(channel) for channel in range(2)]
-    assert [read_channel(source, channel, starts[channel]) for channel in range(2)] == [
+    assert [read_channel(source, channel, start) for channel, start in enumerate(source.start(2))] == [
         ["0", "2", "4"],
         ["1", "3"],
     ]
-    assert source.channels(99) == 5
+    assert len(source.start(99)) == 5
     assert source.ordered is False
     assert source.bounded
 
@@ -75,9 +73,8 @@ def test_files_that_appear_later_do_not_shift_the_others(tmp_path: Path) -> None
     put(tmp_path, "b.txt", "b")
     put(tmp_path, "c.txt", "c")
     source = lines_of(tmp_path)
-    source.channels(2)
+    starts = through_json(source.start(2))
     put(tmp_path, "a.txt", "a")
-    starts = [through_json(source.start(channel)) for channel in range(2)]
     restarted: Source = pickle.loads(pickle.dumps(source))
     assert [read_channel(restarted, channel, starts[channel]) for channel in range(2)] == [["b"], ["c"]]
 
@@ -87,10 +84,9 @@ def test_small_files_are_planned_together_and_large_ones_in_pieces(tmp_path: Pat
         put(tmp_path, f"{number}.txt", "x" * 99)
     put(tmp_path, "large.txt", *["y" * 99] * 100_000)
     source = lines_of(tmp_path)
-    source.channels(1)
-    position, end = source.plan(0, source.start(0), 4) or (None, False)
+    position, end = source.plan(0, source.start(1)[0], 4) or (None, False)
     assert (Path(position["todo"][0]).name, position["mark"], end) == ("4.txt", None, False)
-    position, end = source.plan(0, source.start(0), 30_000) or (None, False)
+    position, end = source.plan(0, source.start(1)[0], 30_000) or (None, False)
     assert len(position["todo"]) == 1
     assert 4_000_000 < position["mark"][0] < 4_400_000
     assert position["mark"][0] % 100 == 0
@@ -100,8 +96,7 @@ def test_small_files_are_planned_together_and_large_ones_in_pieces(tmp_path: Pat
 def test_a_job_that_has_read_everything_may_lose_its_files(tmp_path: Path) -> None:
     path = put(tmp_path, "a.txt", "x")
     source = lines_of(tmp_path)
-    source.channels(1)
-    [chunk] = source.read(0, source.start(0), 10)
+    [chunk] = source.read(0, source.start(1)[0], 10)
     assert chunk.end
     path.unlink()
     assert read_channel(source, 0, chunk.position) == []
@@ -110,7 +105,7 @@ def test_a_job_that_has_read_everything_may_lose_its_files(tmp_path: Path) -> No
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(SourceFailed) as caught:
-        lines_of(tmp_path / "nothing").channels(1)
+        lines_of(tmp_path / "nothing").start(1)
     assert str(caught.value).splitlines() == [
         f"SourceFailed [EF2105]: there is no file or folder {tmp_path}/nothing",
         "  what to do: check the path; a relative one is looked up from the folder the program was started in",
@@ -120,7 +115,7 @@ def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
 def test_a_folder_without_files(tmp_path: Path) -> None:
     put(tmp_path, "_SUCCESS")
     with pytest.raises(SourceFailed) as caught:
-        lines_of(tmp_path).channels(1)
+        lines_of(tmp_path).start(1)
     assert str(caught.value).splitlines() == [
         f"SourceFailed [EF2105]: there are no files below {tmp_path}",
         "  what to do: put files there (names that begin with . or _ do not count), "
@@ -133,8 +128,7 @@ def test_a_file_that_is_gone_at_a_restart(tmp_path: Path, gone: str) -> None:
     put(tmp_path, "a.txt", "1", "2", "3")
     put(tmp_path, "b.txt", "4")
     source = lines_of(tmp_path)
-    source.channels(1)
-    position = next(source.read(0, source.start(0), 2)).position
+    position = next(source.read(0, source.start(1)[0], 2)).position
     (tmp_path / gone).unlink()
     with pytest.raises(SourceFailed) as caught:
         list(source.read(0, position, 2))
@@ -150,8 +144,7 @@ def test_a_file_that_is_gone_at_a_restart(tmp_path: Path, gone: str) -> None:
 def test_a_file_that_was_changed_before_the_place_reached(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, "a.txt", "1", "2", "3")
     source = lines_of(tmp_path)
-    source.channels(1)
-    position = next(source.read(0, source.start(0), 2)).position
+    position = next(source.read(0, source.start(1)[0], 2)).position
     path.write_text(text)
     with pytest.raises(SourceFailed) as caught:
         list(source.read(0, position, 2))
@@ -186,7 +179,7 @@ def test_intervals_are_written_in_any_way(tmp_path: Path, interval: Any) -> None
     source = FileSource.for_record_stream_format(TEXT, tmp_path).monitor_continuously(interval).build()
     assert source.__dict__["_interval_ms"] == 1000
     assert source.bounded is False
-    assert source.plan(0, source.start(0), 10) is None
+    assert source.plan(0, source.start(1)[0], 10) is None
 
 
 @pytest.mark.parametrize("interval", [0, -1, True, "5s", None])
@@ -200,7 +193,7 @@ class Watcher:
 
     def __init__(self, source: FileSource, parallelism: int = 1) -> None:
         self.blob = pickle.dumps(source)
-        self.positions = [source.start(channel) for channel in range(source.channels(parallelism))]
+        self.positions = source.start(parallelism)
 
     def round(self, limit: int = 1000, chunks: int = 10**9) -> list[str]:
         source: Source = pickle.loads(self.blob)
@@ -258,6 +251,35 @@ def test_a_file_that_grows_after_it_was_read_is_an_error(tmp_path: Path) -> None
     assert job.round() == ["2"]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("chunks", range(1, 8))
+def test_a_repeated_batch_has_the_files_of_the_first_attempt(tmp_path: Path, limit: int, chunks: int) -> None:
+    """Whatever came into the folder meanwhile, under whichever name."""
+    for name in "bdf":
+        put(tmp_path, name, f"{name}1", f"{name}2", f"{name}3")
+    job = Watcher(watched(tmp_path))
+    job.round(limit=1, chunks=1)
+    before = through_json(job.positions[0])
+    first = job.round(limit=limit, chunks=chunks)
+    for name in "aceg":
+        put(tmp_path, name, f"{name} is new")
+    source: FileSource = pickle.loads(job.blob)
+    again = source.read_again(0, before, through_json(job.positions[0]), limit)
+    assert [value for chunk in again for value in chunk.values] == first
+    assert set(job.round()) >= {"a is new", "c is new", "e is new", "g is new"}
+
+
+def test_a_repeated_batch_whose_file_has_changed_is_an_error(tmp_path: Path) -> None:
+    put(tmp_path, "a", "1", "2")
+    job = Watcher(watched(tmp_path))
+    before = job.positions[0]
+    job.round()
+    put(tmp_path, "a", "1", "2", "3")
+    source: FileSource = pickle.loads(job.blob)
+    with pytest.raises(SourceFailed, match="had 4 bytes when it was read and has 6 now"):
+        list(source.read_again(0, before, job.positions[0], 100))
+
+
 def test_files_that_went_away_are_forgotten(tmp_path: Path) -> None:
     job = Watcher(watched(tmp_path))
     for number in range(3):
@@ -273,8 +295,7 @@ def test_a_watched_folder_is_not_looked_through_all_the_time(tmp_path: Path) -> 
     source = (
         FileSource.for_record_stream_format(TEXT, tmp_path).monitor_continuously(timedelta(hours=1)).build()
     )
-    source.channels(1)
-    position = source.start(0)
+    [position] = source.start(1)
     put(tmp_path, "a", "1")
     put(tmp_path, "b", "2")
     # Stopping early is no look: the file that is left must not wait for an hour.
@@ -287,7 +308,7 @@ def test_a_watched_folder_is_not_looked_through_all_the_time(tmp_path: Path) -> 
 
 def test_a_watched_folder_must_exist(tmp_path: Path) -> None:
     with pytest.raises(SourceFailed, match="there is no file or folder"):
-        watched(tmp_path / "nothing").channels(1)
+        watched(tmp_path / "nothing").start(1)
 
 
 def test_sources_say_what_they_read(tmp_path: Path) -> None:

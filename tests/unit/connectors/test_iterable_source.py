@@ -33,7 +33,7 @@ class Counting:
 def test_it_is_read_the_same_however_it_is_cut(count: int, limits: list[int], per_run: int) -> None:
     source = IterableSource(Counting(count))
     assert read_all(source, limit=limits[0]) == list(range(count))
-    assert read_restarting(source, 0, source.start(0), limits, per_run) == list(range(count))
+    assert read_restarting(source, 0, source.start(1)[0], limits, per_run) == list(range(count))
 
 
 def test_reading_on_does_not_open_the_iterable_again() -> None:
@@ -156,14 +156,40 @@ def test_the_docstrings_own_source_works() -> None:
         def __init__(self, url: str, pages: int) -> None:
             self._url, self._pages = url, pages
 
-        def channels(self, parallelism: int) -> int:
-            return 1
-
-        def start(self, channel: int) -> Position:
-            return 0
+        def start(self, parallelism: int) -> list[Position]:
+            return [0]
 
         def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
             for page in range(position, self._pages):
                 yield Chunk(fetch(self._url, page), page + 1, end=page + 1 == self._pages)
 
     assert read_all(PageSource("pages", 2)) == ["pages#0", "pages#1"]
+
+
+def slowly() -> Iterator[int]:
+    for number in range(6):
+        time.sleep(0.02)
+        yield number
+
+
+def test_values_that_have_not_arrived_yet_are_waited_for_when_a_batch_is_repeated() -> None:
+    """A fresh reader has nothing at first; what was read before it must come again all the same."""
+    source = IterableSource(slowly, bounded=False)
+    again = [value for chunk in source.read_again(0, 1, 5, 100) for value in chunk.values]
+    assert again == [1, 2, 3, 4]
+
+
+def test_an_iterable_that_lacks_what_was_read_before_is_an_error() -> None:
+    with pytest.raises(SourceFailed, match="has only 2 values, but 3 were read"):
+        list(IterableSource(lambda: ["a", "b"]).read_again(0, 0, 3, 10))
+
+
+def test_two_readers_of_one_source_do_not_take_from_each_other() -> None:
+    """Both stand at one position at a time: the source is part of a program twice."""
+    source = IterableSource(lambda: range(8))
+    one = source.read(0, 0, 2)
+    first = next(one).values
+    other = source.read(0, 2, 3)
+    second = next(other).values
+    assert first + [value for chunk in one for value in chunk.values] == list(range(8))
+    assert second + [value for chunk in other for value in chunk.values] == list(range(2, 8))

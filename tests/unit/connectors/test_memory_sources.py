@@ -25,13 +25,12 @@ def square(index: int) -> int:
 
 def check_every_way(source: Source, parallelism: int, limits: list[int], per_run: int) -> list[Any]:
     whole = read_all(source, parallelism)
-    channels = source.channels(parallelism)
-    starts = [source.start(channel) for channel in range(channels)]
+    starts = source.start(parallelism)
     for way in (
         lambda channel, start: read_restarting(source, channel, start, limits, per_run),
         lambda channel, start: read_planned(source, channel, start, limits),
     ):
-        assert [value for channel in range(channels) for value in way(channel, starts[channel])] == whole
+        assert [value for channel, start in enumerate(starts) for value in way(channel, start)] == whole
     return whole
 
 
@@ -79,22 +78,22 @@ def test_an_empty_sequence_is_refused() -> None:
 
 def test_a_sequence_has_no_empty_channels() -> None:
     source = NumberSequenceSource(1, 2)
-    assert source.channels(8) == 2
-    assert [source.start(channel) for channel in range(2)] == [[1, 1], [2, 2]]
+    assert source.start(8) == [[1, 1], [2, 2]]
 
 
 def test_a_generator_may_never_end() -> None:
     source = DataGeneratorSource(square, parallelism=2)
     assert not source.bounded
-    assert source.channels(8) == 2
-    chunks = source.read(1, source.start(1), 3)
+    starts = source.start(8)
+    assert len(starts) == 2
+    chunks = source.read(1, starts[1], 3)
     assert [next(chunks).values, next(chunks).values] == [[1, 9, 25], [49, 81, 121]]
     assert source.plan(1, [1, 2], 3) == ([7, 2], False)
 
 
 def test_a_failing_generator_delivers_what_came_before() -> None:
     source = DataGeneratorSource(lambda index: 6 // (3 - index), count=10)
-    chunks = source.read(0, source.start(0), 100)
+    chunks = source.read(0, source.start(1)[0], 100)
     first = next(chunks)
     assert (first.values, first.position) == ([2, 3, 6], [3, 1])
     with pytest.raises(SourceFailed) as caught:

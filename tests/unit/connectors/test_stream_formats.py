@@ -52,7 +52,7 @@ def check_every_way(
             Path(folder, f"{number:03d}{suffix}").write_bytes(PACK[suffix](data))
         source = source_of(stream_format, folder)
         whole = read_all(source)
-        start = source.start(0)
+        start = source.start(1)[0]
         assert read_all(source, limit=limits[0]) == whole
         assert read_restarting(source, 0, start, limits, 1) == whole
         assert read_planned(source, 0, start, limits) == whole
@@ -180,8 +180,7 @@ def test_no_bytes_whatever_raise_anything_but_source_failed(
 
 def read_until_damage(source: FileSource) -> tuple[list[Any], SourceFailed, Any]:
     """What was delivered, the error, and the position a restart begins at."""
-    source.channels(1)
-    position = source.start(0)
+    position = source.start(1)[0]
     found: list[Any] = []
     try:
         for chunk in source.read(0, position, 2):

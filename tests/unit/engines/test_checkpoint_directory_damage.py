@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from emberflow import StreamExecutionEnvironment
 from emberflow.engines.manifest import next_start
-from emberflow.engines.spark.channel_counts import read_channels, write_channels
 from emberflow.errors import CorruptData
 
 
@@ -62,25 +60,3 @@ def test_a_lost_number_of_starts_is_written_anew_as_the_error_says(directory: Pa
 def test_starts_as_the_version_before_wrote_them(tmp_path: Path) -> None:
     (tmp_path / "starts").write_text("41")
     assert [next_start(tmp_path), next_start(tmp_path)] == [42, 43]
-
-
-def test_channels_as_the_version_before_wrote_them(tmp_path: Path) -> None:
-    (tmp_path / "channels.json").write_text(json.dumps({"source-1": 2, "format": 3}))
-    assert read_channels(tmp_path, has_checkpoint=True) == {"source-1": 2, "format": 3}
-    write_channels(tmp_path, {"channels": 2})
-    assert read_channels(tmp_path, has_checkpoint=True) == {"channels": 2}
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"\xff\xfe", b"{}{", b"[1]", b'{"a": "2"}', b'{"a": 0}', b'{"a": true}']
-)
-def test_damaged_channels_are_named(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / "channels.json").write_bytes(data)
-    with pytest.raises(CorruptData, match=r"channels\.json is corrupted"):
-        read_channels(tmp_path, has_checkpoint=False)
-
-
-def test_missing_channels_are_an_error_where_a_query_goes_on(tmp_path: Path) -> None:
-    assert read_channels(tmp_path, has_checkpoint=False) == {}
-    with pytest.raises(CorruptData, match=r"channels\.json is corrupted"):
-        read_channels(tmp_path, has_checkpoint=True)

@@ -24,7 +24,8 @@ def planner(folder: Path, positions: dict[int, list[list[Any]]], *, bounded: boo
         at_end={0: False},
         max_records=100,
         client_dir="",
-        start_positions=positions,
+        start_positions=positions or {0: [[0, False]]},
+        from_savepoint=bool(positions),
         hold_file=str(folder / "hold"),
     )
     return OffsetPlanner(dump_spec(spec), 0)

@@ -25,7 +25,7 @@ from emberflow.operators.stage import StageTask
 from emberflow.plan.capabilities import resolve_mode
 from emberflow.plan.job import CheckpointingMode, JobConfig, JobMetrics, RuntimeExecutionMode
 from emberflow.plan.job_graph import Exchange, JobGraph, Stage, StageKind, idle_timeouts, source_of
-from emberflow.plan.stage_channels import stage_channels
+from emberflow.plan.stage_channels import new_sources, stage_channels
 from emberflow.plan.stream_graph import StreamNode
 from emberflow.savepoints.restore import SavepointStart
 
@@ -184,6 +184,8 @@ class TaskBuilder:
         self._idle = idle_timeouts(graph)
         self._inboxes: dict[int, list[Any]] = {}
         self._channels: dict[int, int] = {}
+        self._sources: dict[str, SourceState] = {}
+        """By uid, where each source goes on."""
         self._sink_writers: dict[int, int] = {}
         self._batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
         without_checkpoints = config.checkpoint_dir is None and config.checkpoint_interval_ms is None
@@ -192,11 +194,12 @@ class TaskBuilder:
 
     def build(self) -> JobTasks:
         graph = self._graph
-        known = {} if self._restored is None else self._restored.sources
+        self._sources = {} if self._restored is None else dict(self._restored.sources)
+        for uid, begins in new_sources(graph, self._config.parallelism, self._sources).items():
+            self._sources[uid] = SourceState(positions=begins, ended=[False] * len(begins))
         self._channels = stage_channels(
             graph,
-            self._config.parallelism,
-            {uid: len(source.positions) for uid, source in known.items()},
+            {uid: len(source.positions) for uid, source in self._sources.items()},
             lambda node: node.parallelism or self._config.parallelism,
         )
         # From the last stage to the first, so that a stage's targets have inboxes when it is wired.
@@ -228,7 +231,7 @@ class TaskBuilder:
     def _source(self, stage: Stage) -> None:
         source = source_of(self._graph, stage).source
         node = self._graph.stream_graph.node(stage.head)
-        stored = self._restored.sources.get(node.uid) if self._restored else None
+        stored = self._sources[node.uid]
         count = self._channels[stage.id]
         made: list[SourceTask] = []
         for channel in range(count):
@@ -244,8 +247,8 @@ class TaskBuilder:
                 gate=self.tasks.gate,
                 metrics=self._metrics,
                 clock=self._clock,
-                position=source.start(channel) if stored is None else stored.positions[channel],
-                ended=stored is not None and stored.ended[channel],
+                position=stored.positions[channel],
+                ended=stored.ended[channel],
             )
             task.downstream = self._downstream(stage)
             task.calls = self._calls

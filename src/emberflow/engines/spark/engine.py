@@ -18,11 +18,10 @@ from emberflow.engines.limit_ledger import LIMITS_FOLDER
 from emberflow.engines.manifest import next_start, open_directory
 from emberflow.engines.savepoint_calls import note_place, place_calls
 from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, start_of
-from emberflow.engines.spark.channel_counts import read_channels, write_channels
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
-from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint, keep_channels
+from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint
 from emberflow.engines.spark.savepoints import write_savepoint
 from emberflow.engines.spark.session import (
     is_connect,
@@ -34,6 +33,7 @@ from emberflow.engines.spark.session import (
     start_python_quickly,
 )
 from emberflow.engines.spark.shipping import make_archive
+from emberflow.engines.spark.source_starts import source_starts
 from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
 from emberflow.errors import InvalidArgument
 from emberflow.events.private_files import make_private_folder
@@ -97,9 +97,8 @@ class SparkEngine:
         note_place(config)
         calls = call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id
         if start is not None:
-            keep_channels(home, start)
             place_calls(start, *calls)
-        spec = self._spec(graph, config, manifest.job_id, home)
+        spec = self._spec(graph, config, manifest.job_id, home, start)
         spec = replace(
             spec,
             first_epoch=wiring.first_epoch,
@@ -156,9 +155,12 @@ class SparkEngine:
             self.session.conf.set(name, value)
         return translation.decoded(translation.plan(), sink_dest(0), schema)
 
-    def _spec(self, graph: JobGraph, config: JobConfig, job_id: str, home: Path) -> JobSpec:
+    def _spec(
+        self, graph: JobGraph, config: JobConfig, job_id: str, home: Path, start: SavepointStart | None = None
+    ) -> JobSpec:
         batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
-        channels = self._channels(graph, config, home)
+        starts = source_starts(graph, config, home, start)
+        counts = {uid: len(positions) for uid, positions in starts.items()}
         ticking = None if batch else _ticking_stage(graph)
         return JobSpec(
             graph=graph,
@@ -166,7 +168,12 @@ class SparkEngine:
             parallelism=config.parallelism,
             max_parallelism=config.max_parallelism,
             batch=batch,
-            channels=channels,
+            channels=stage_channels(graph, counts, lambda node: 1),
+            start_positions={
+                stage.id: starts[graph.stream_graph.node(stage.head).uid]
+                for stage in graph.stages
+                if stage.kind is StageKind.SOURCE
+            },
             at_end={stage.id: _at_end(graph, stage) for stage in graph.stages},
             max_records=_positive(config, "max_records_per_batch", DEFAULT_MAX_RECORDS),
             client_dir=str(home / "client"),
@@ -177,17 +184,6 @@ class SparkEngine:
             deadline_ms=_positive(config, "deadline_ms", DEFAULT_DEADLINE_MS),
             parameters=config.parameters,
         )
-
-    def _channels(self, graph: JobGraph, config: JobConfig, home: Path) -> dict[int, int]:
-        """How many channels each stage sends; the first start decides it for all later ones."""
-        stored = read_channels(home, has_checkpoint=has_checkpoint(config.checkpoint_dir))
-        channels = stage_channels(graph, config.parallelism, stored, lambda node: 1)
-        for stage in graph.stages:
-            if stage.kind is StageKind.SOURCE:
-                stored[graph.stream_graph.node(stage.head).uid] = channels[stage.id]
-        if config.checkpoint_dir is not None:
-            write_channels(home, stored)
-        return channels
 
     def _translation(self, spec: JobSpec, start: SavepointStart | None = None) -> Translation:
         start_python_quickly(self.session)

@@ -48,7 +48,8 @@ class JobSpec:
     first_epoch: int = 0
     """The epoch of batch 0: a job that began from a savepoint goes on counting where that was taken."""
     start_positions: dict[int, list[list[Any]]] = field(default_factory=dict[int, list[list[Any]]])
-    """source stage -> [position, ended] of each channel, in a job that began from a savepoint"""
+    """source stage -> [position, ended] of each channel when the job began"""
+    from_savepoint: bool = False
     hold_file: str = ""
     """While it is there, sources give nothing more: the job is about to be stopped between two batches."""
     deadline_ms: int = 1_000
@@ -75,7 +76,7 @@ class SourceElsewhere(Source):
 
 
 def for_stage(spec: JobSpec, stage_id: int | None) -> JobSpec:
-    """The job as one stage needs it: only a source stage carries its source."""
+    """The job as one stage needs it: only a source stage carries its source, and where that begins."""
     head = None if stage_id is None else spec.graph.stages[stage_id].head
     nodes = tuple(
         replace(node, spec=SourceSpec(source=SourceElsewhere(node.spec.source)))
@@ -84,7 +85,9 @@ def for_stage(spec: JobSpec, stage_id: int | None) -> JobSpec:
         for node in spec.graph.stream_graph.nodes
     )
     stream_graph = replace(spec.graph.stream_graph, nodes=nodes)
-    return replace(spec, graph=replace(spec.graph, stream_graph=stream_graph))
+    positions = {number: item for number, item in spec.start_positions.items() if number == stage_id}
+    graph = replace(spec.graph, stream_graph=stream_graph)
+    return replace(spec, graph=graph, start_positions=positions)
 
 
 def dump_spec(spec: JobSpec) -> bytes:

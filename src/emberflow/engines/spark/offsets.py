@@ -1,7 +1,9 @@
 """Which records a micro-batch has: the driver side of a streaming source.
 
 An offset is `{"channels": [[position, ended, limit], …], "run": n}`; `limit` is the one that the position was planned
-with, so that a repeated batch is read in the same chunks. `run` moves once when a finished job is started again, so that
+with, so that a repeated batch is read in the same chunks. That of a query's first batch has a fourth item, where the
+batch began: Spark does not store it, and asks for it again if the batch is repeated. `initial` marks an offset from before
+the first batch. `run` moves once when a finished job is started again, so that
 Spark runs one (empty) batch and the driver sees the end. `tick` moves when a batch has to run without input.
 """
 
@@ -14,13 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from emberflow.connectors.source import Chunk, Source, read_safely
+from emberflow.connectors.source import Chunk, Source, read_between, read_safely
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.addresses import job_store
 from emberflow.engines.spark.job_spec import load_spec
 from emberflow.engines.spark.source_admission import PressureFile, SourceAdmission, limits_behind
 from emberflow.engines.spark.ticks import Ticks
-from emberflow.errors import SourceFailed
+from emberflow.errors import CheckpointUnusable
 from emberflow.plan.job_graph import source_of
 
 
@@ -48,7 +50,7 @@ class OffsetPlanner:
         self._read: dict[str, tuple[Chunk, ...]] = {}
         self._started_ms: dict[int, float] = {}
         self._first = True
-        self._restored = self._spec.start_positions.get(stage_id)
+        self._begins = self._spec.start_positions[stage_id]
         self._log: StoredCallLog | None = None
         self._followed: dict[str, Any] | None = None
         self._ticks: Ticks | None = None
@@ -64,12 +66,7 @@ class OffsetPlanner:
             self._ticks = Ticks(log) if self._spec.ticking_stage == stage_id else None
 
     def initial(self) -> dict[str, Any]:
-        return {"channels": [self._begin(channel) for channel in range(self._count)], "run": 0}
-
-    def _begin(self, channel: int) -> list[Any]:
-        if self._restored is None:
-            return [self._source.start(channel), False, 0]
-        return [*self._restored[channel], 0]
+        return {"channels": [[*begin, 0] for begin in self._begins], "run": 0, "initial": True}
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
         if self._spec.hold_file and os.path.exists(self._spec.hold_file):
@@ -78,17 +75,38 @@ class OffsetPlanner:
             # A batch was committed: what it has parked counts before the next one is planned.
             self._followed = start
             self._log.follow(at_once=True)
-        channels = self._plan(start["channels"])
+        self._check_channels(start)
+        channels = self._plan([item[:3] for item in start["channels"]])
         first, self._first = self._first, False
-        again = first and all(ended for _, ended, _ in start["channels"])
+        again = first and all(item[1] for item in start["channels"])
         # State from a savepoint may have something to do before there is any input.
-        again = again or (first and self._restored is not None and start["run"] == 0)
-        offset = {**start, "channels": channels, "run": start["run"] + 1 if again else start["run"]}
+        again = again or (first and self._spec.from_savepoint and start["run"] == 0)
         # After a restart, groups with parked runs are looked at once, whatever the log says of them.
-        looks = first and json.dumps(start) != json.dumps(self.initial())
-        if self._ticks is not None and offset == start and (self._ticks.due() or looks):
-            offset["tick"] = start.get("tick", 0) + 1
+        looks = first and "initial" not in start
+        at_rest = not again and channels == [item[:3] for item in start["channels"]]
+        if at_rest and not (self._ticks is not None and (self._ticks.due() or looks)):
+            return start
+        if "initial" in start:
+            # Where the batch began, in the offset that Spark does store.
+            channels = [
+                [*after, before[0]] for before, after in zip(start["channels"], channels, strict=True)
+            ]
+        offset: dict[str, Any] = {"channels": channels, "run": start["run"] + 1 if again else start["run"]}
+        if at_rest or "tick" in start:
+            offset["tick"] = start.get("tick", 0) + (1 if at_rest else 0)
         return offset
+
+    def _check_channels(self, *offsets: dict[str, Any]) -> None:
+        """A query that its user has started may go on from a checkpoint of another version of the program."""
+        for offset in offsets:
+            if len(offset["channels"]) != self._count:
+                raise CheckpointUnusable(
+                    f"the query's checkpoint knows {len(offset['channels'])} channels of the source "
+                    f"{self._source.describe()}, and the program has {self._count} now",
+                    way_out="give the program the parallelism that it had (env.set_parallelism), or the query "
+                    "another checkpointLocation",
+                    committed="the checkpoint was not touched",
+                )
 
     def _plan(self, before: list[list[Any]]) -> list[list[Any]]:
         """Where the channels' next records end, within what the agents behind the source can take."""
@@ -128,8 +146,11 @@ class OffsetPlanner:
 
     def shares(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
         made: list[Share] = []
+        self._check_channels(start, end)
         pairs = zip(start["channels"], end["channels"], strict=True)
-        for channel, ((before, was_ended, _), (after, ended, limit)) in enumerate(pairs):
+        for channel, ((before, was_ended, *_), (after, ended, limit, *begin)) in enumerate(pairs):
+            # What the batch began with when it was planned; `start` may be a new answer to the same question.
+            before = begin[0] if begin else before
             if before == after and was_ended == ended and start["run"] == end["run"]:
                 continue
             chunks = self._driver_chunks(channel, before, after, limit)
@@ -159,20 +180,3 @@ def _read_about(source: Source, channel: int, position: Any, limit: int) -> Iter
         count += len(chunk.values)
         if chunk.end or count >= limit:
             return
-
-
-def read_between(source: Source, channel: int, start: Any, stop: Any, limit: int) -> Iterator[Chunk]:
-    """Exactly the chunks between two positions."""
-    if start == stop:
-        return
-    wanted = json.dumps(stop, sort_keys=True)
-    position = start
-    for chunk in read_safely(source, channel, start, limit):
-        yield chunk
-        position = chunk.position
-        if json.dumps(position, sort_keys=True) == wanted:
-            return
-    raise SourceFailed(
-        f"the source {source.describe()} ended at position {position!r} instead of {stop!r}",
-        way_out="a source must return the same records when it is read again from the same position",
-    )

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from emberflow.connectors.source import Chunk, Source, read_safely
+from emberflow.connectors.source import Chunk, Position, Source, read_between, read_safely
 from emberflow.engines.spark.arrow_rows import record_batches
 from emberflow.engines.spark.job_spec import JobSpec
-from emberflow.engines.spark.offsets import Share, read_between
+from emberflow.engines.spark.offsets import Share
 from emberflow.engines.spark.packing import Row
 from emberflow.engines.spark.rows import STATS
 from emberflow.engines.spark.worker import WorkerStage, close_stage, open_stage
@@ -38,15 +38,12 @@ def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> It
     """Batch mode: a channel from its beginning to its end."""
     spec, stage = open_stage(data, stage_id, channel)
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
-    # Positions may hold what channels() found out about the split, so ask for it first, as on the driver.
-    source.channels(spec.parallelism)
-    chunks = _until_end(source, channel)
+    chunks = _until_end(source, channel, spec.start_positions[stage_id][channel][0])
     yield from _feed(spec, stage, chunks, channel, True, task_number)
     close_stage(data, stage_id)
 
 
-def _until_end(source: Source, channel: int) -> Iterator[Chunk]:
-    position = source.start(channel)
+def _until_end(source: Source, channel: int, position: Position) -> Iterator[Chunk]:
     while True:
         for chunk in read_safely(source, channel, position, FLUSH_RECORDS):
             yield chunk

@@ -57,6 +57,7 @@ def spec(
         client_dir=str(folder / "client"),
         calls_dir=str(folder / "calls"),
         ticking_stage=0,
+        start_positions={stage.id: [[0, False]] for stage in graph.stages},
     )
 
 
