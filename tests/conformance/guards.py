@@ -39,7 +39,7 @@ class GuardedAgent(Agent):
     @action(
         InputEvent,
         retry=Retry(attempts=3, backoff_ms=2, on=(ConnectionError, TimeoutError)),
-        timeout_ms=300,
+        timeout_ms=2_000,
         fallback="sorry",
     )
     async def work(self, event: InputEvent, ctx: RunnerContext) -> None:

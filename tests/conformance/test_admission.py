@@ -81,4 +81,4 @@ def test_a_source_slows_down_while_agents_have_their_hands_full(host: Host) -> N
     assert metrics.source_back_pressured_ms > 1_000, (
         "four rounds of a second each, all but the last held back"
     )
-    assert 0.3 < metrics.back_pressured_ratio <= 1
+    assert 0 < metrics.back_pressured_ratio <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from emberflow.agents import (
@@ -15,7 +16,7 @@ from emberflow.agents import (
 )
 from emberflow.observability.event_reader import read_events
 from emberflow.streams import DataStream, StreamExecutionEnvironment
-from emberflow.testing import STREAMING_HOSTS, Cut, Host, Pause, TestSource, on_every_host, per_key
+from emberflow.testing import STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
 from tests.conformance.agents import CountingAgent, counted
 from tests.conformance.workshop import INPUTS, OUTPUTS, SECRET_VALUE, workshop
 
@@ -66,19 +67,24 @@ def test_lists_in_and_out(host: Host) -> None:
     }
 
 
-def remember(event: InputEvent, ctx: RunnerContext) -> None:
-    seen = ctx.short_term_memory.get("seen", 0) + 1
-    ctx.short_term_memory.set("seen", seen)
-    ctx.send_event(OutputEvent((event.input, seen)))
+TTL_MS = 1_500
 
 
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_memory_expires(host: Host) -> None:
-    source = TestSource(["a", "a", Cut(), Pause(3_000), "a"])
+    gone = Latch()
+    source = TestSource(["a", "a", Cut(), gone, "a"])
+
+    def remember(event: InputEvent, ctx: RunnerContext) -> None:
+        seen = ctx.short_term_memory.get("seen", 0) + 1
+        ctx.short_term_memory.set("seen", seen)
+        if seen == 2:
+            threading.Timer(TTL_MS / 1000 + 0.1, gone.open).start()
+        ctx.send_event(OutputEvent((event.input, seen)))
 
     def build(env: StreamExecutionEnvironment) -> DataStream:
         agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
-        agents_env.get_config().set(AgentExecutionOptions.SHORT_TERM_MEMORY_STATE_TTL_MS, 1_500)
+        agents_env.get_config().set(AgentExecutionOptions.SHORT_TERM_MEMORY_STATE_TTL_MS, TTL_MS)
         agent = Agent("forgetful").add_action("remember", [InputEvent], remember)
         return (
             agents_env.from_datastream(env.add_source(source), lambda value: value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from emberflow.streams import (
     Time,
     ValueStateDescriptor,
 )
-from emberflow.testing import STREAMING_HOSTS, Cut, Host, Pause, TestSource, on_every_host, per_key
+from emberflow.testing import STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
 
 
 def first(value: Any) -> Any:
@@ -77,10 +78,18 @@ class Commands(KeyedProcessFunction):
         yield key, self._value.value(), list(self._list.get()), dict(self._map.items()), self._map.is_empty()
 
 
+TTL_S = 1.0
+
+
 class CountWithTtl(KeyedProcessFunction):
+    def __init__(self, gone: Latch) -> None:
+        self._gone = gone
+
     def open(self, runtime_context: RuntimeContext) -> None:
         descriptor = ValueStateDescriptor("count")
-        descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.milliseconds(150)).build())
+        descriptor.enable_time_to_live(
+            StateTtlConfig.new_builder(Time.milliseconds(int(TTL_S * 1000))).build()
+        )
         self._count = runtime_context.get_state(descriptor)
         kept = ListStateDescriptor("kept")
         kept.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
@@ -90,6 +99,8 @@ class CountWithTtl(KeyedProcessFunction):
         count = (self._count.value() or 0) + 1
         self._count.update(count)
         self._kept.add(value[1])
+        if value[1] == 2:
+            threading.Timer(TTL_S + 0.1, self._gone.open).start()
         yield value[0], count, len(list(self._kept.get()))
 
 
@@ -203,6 +214,7 @@ class Sizes(KeyedProcessFunction):
 
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_values_disappear_after_their_time_to_live(host: Host) -> None:
-    source = TestSource([("a", 1), ("a", 2), Pause(300 * host.patience), ("a", 3)])
-    out = host.run(lambda env: env.add_source(source).key_by(first).process(CountWithTtl()))
+    gone = Latch()
+    source = TestSource([("a", 1), ("a", 2), gone, ("a", 3)])
+    out = host.run(lambda env: env.add_source(source).key_by(first).process(CountWithTtl(gone)))
     assert out == [("a", 1, 1), ("a", 2, 2), ("a", 1, 3)]

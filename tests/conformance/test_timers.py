@@ -12,7 +12,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import STREAMING_HOSTS, Host, Pause, TestSource, on_every_host, per_key
+from emberflow.testing import STREAMING_HOSTS, Host, Latch, TestSource, on_every_host, per_key
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 
@@ -85,6 +85,9 @@ class TimerChain(KeyedProcessFunction):
 
 
 class ProcessingTimer(KeyedProcessFunction):
+    def __init__(self, fired: Latch | None = None) -> None:
+        self._fired = fired
+
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         service = ctx.timer_service()
         now = service.current_processing_time()
@@ -96,6 +99,8 @@ class ProcessingTimer(KeyedProcessFunction):
         yield value
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        if self._fired is not None:
+            self._fired.open()
         yield ctx.get_current_key(), "timer"
 
 
@@ -227,8 +232,9 @@ def test_processing_time_timers_fire_once(host: Host) -> None:
 
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_processing_time_timers_fire_while_the_source_is_silent(host: Host) -> None:
-    source = TestSource([("a", "set"), Pause(300 * host.patience), ("a", "late")])
-    out = host.run(lambda env: env.add_source(source).key_by(first).process(ProcessingTimer()))
+    fired = Latch()
+    source = TestSource([("a", "set"), fired, ("a", "late")])
+    out = host.run(lambda env: env.add_source(source).key_by(first).process(ProcessingTimer(fired)))
     assert out == [("a", "set"), ("a", "timer"), ("a", "late")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from emberflow.streams import (
 from emberflow.testing import (
     STREAMING_HOSTS,
     Host,
+    Latch,
     Pause,
     TestSource,
     Timed,
@@ -79,7 +80,12 @@ class Assigner(TimestampAssigner):
 
 
 class Gate(KeyedProcessFunction):
-    """Key "a" tells whether its timer at 10 has fired when its next record comes."""
+    """Key "a" tells whether its timer at 10 has fired when its next record comes. A record that `seen` describes opens the
+    latch."""
+
+    def __init__(self, latch: Latch, seen: Callable[[int, bool], bool]) -> None:
+        self._latch = latch
+        self._seen = seen
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._fired = runtime_context.get_state(ValueStateDescriptor("fired"))
@@ -87,10 +93,26 @@ class Gate(KeyedProcessFunction):
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         if value[0] == "a":
             ctx.timer_service().register_event_time_timer(10)
-            yield value[0], value[1], bool(self._fired.value())
+            fired = bool(self._fired.value())
+            if self._seen(value[1], fired):
+                self._latch.open()
+            yield value[0], value[1], fired
 
     def on_timer(self, timestamp: int, ctx: Any) -> None:
         self._fired.update(True)
+
+
+class PauseUnless(Pause):
+    """A pause that is skipped when the latch is open."""
+
+    def __init__(self, ms: int, latch: Latch) -> None:
+        super().__init__(ms)
+        self._latch = latch
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "ms" and self._latch.is_open:
+            return 0
+        return super().__getattribute__(name)
 
 
 def shown(host: Host, strategy: WatermarkStrategy, records: list[Any], batch: int | None = None) -> list[Any]:
@@ -162,12 +184,13 @@ def test_no_watermarks_means_only_the_end(host: Host) -> None:
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_two_sources_merge_to_the_smaller_watermark(host: Host) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(second)
-    ahead = TestSource([("a", 0), ("a", 100), Pause(150 * host.patience), ("a", 200)])
-    behind = TestSource([("b", 5), Pause(400 * host.patience), ("b", 6)])
+    last = Latch()
+    ahead = TestSource([("a", 0), ("a", 100), Pause(150), ("a", 200)])
+    behind = TestSource([("b", 5), last, ("b", 6)])
 
     def build(env: Any) -> Any:
-        first_stream = env.from_source(ahead, strategy, "ahead")
-        return first_stream.union(env.from_source(behind, strategy, "behind")).key_by(first).process(Gate())
+        both = env.from_source(ahead, strategy, "ahead").union(env.from_source(behind, strategy, "behind"))
+        return both.key_by(first).process(Gate(last, lambda number, fired: number == 200))
 
     # The timer of "a" at 10 waits for the slow source, which is at 4.
     assert host.run(build) == [("a", 0, False), ("a", 100, False), ("a", 200, False)]
@@ -180,14 +203,19 @@ def test_an_idle_source_holds_nothing_back(host: Host) -> None:
         .with_timestamp_assigner(second)
         .with_idleness(timedelta(milliseconds=100))
     )
-    ahead = TestSource([("a", 0), ("a", 100), Pause(400 * host.patience), ("a", 200)])
-    idle = TestSource([("b", 5), Pause(900 * host.patience), ("b", 6)])
+    fired = Latch()
+    later = [item for number in range(200, 500) for item in (PauseUnless(200, fired), ("a", number))]
+    ahead = TestSource([("a", 0), ("a", 100), *later])
+    idle = TestSource([("b", 5), fired, ("b", 6)])
 
     def build(env: Any) -> Any:
-        first_stream = env.from_source(ahead, strategy, "ahead")
-        return first_stream.union(env.from_source(idle, strategy, "idle")).key_by(first).process(Gate())
+        both = env.from_source(ahead, strategy, "ahead").union(env.from_source(idle, strategy, "idle"))
+        return both.key_by(first).process(Gate(fired, lambda number, fired: fired))
 
-    assert host.run(build) == [("a", 0, False), ("a", 100, False), ("a", 200, True)]
+    out = host.run(build)
+    assert out[:2] == [("a", 0, False), ("a", 100, False)]
+    assert out[-1] == ("a", 499, True)
+    assert fired.is_open, "while the other source was silent, not when it had ended"
 
 
 @on_every_host

@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.contracts.places import Place
 
 ROOT = Path(__file__).resolve().parents[2]
-HANG_GUARD_S = 120
+HANG_GUARD_S = 400
 
 
 class Appender:

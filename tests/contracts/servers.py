@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-START_S = 60
+START_S = 300
 # With everything in it that has to be quoted in a URI.
 PASSWORD = "s3cr:et/p@ss?word"
 BUCKET = "calls"

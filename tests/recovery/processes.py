@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("program.py")
-HANG_GUARD_S = 240
+HANG_GUARD_S = 500
 
 
 def start(engine: str, mode: str, folder: Path, *extra: str) -> subprocess.Popen[str]:

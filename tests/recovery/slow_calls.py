@@ -1,22 +1,37 @@
-"""An agent whose calls take as long as its input says. Every call leaves a line when it begins and one when it ends."""
+"""An agent whose calls take as long as its input says. Every call leaves a line when it begins and one when it ends, and one
+if it begins while a process lives that began it before."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import time
+from collections import Counter
 from pathlib import Path
 
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
 
 
 async def wait(folder: str, name: str, seconds: float, idempotency_key: str) -> str:
-    with (Path(folder) / "begun").open("a") as file:
-        file.write(f"{name} {idempotency_key} {os.getpid()}\n")
+    for line in _lines(folder, "begun"):
+        before, _, pid = line.split()
+        if before == name and pid != str(os.getpid()) and stays_alive(pid):
+            note(folder, "begun-beside", f"{line} and {os.getpid()}")
+    note(folder, "begun", f"{name} {idempotency_key} {os.getpid()}")
     await asyncio.sleep(seconds)
-    with (Path(folder) / "ended").open("a") as file:
-        file.write(f"{name} {idempotency_key} {os.getpid()}\n")
+    note(folder, "ended", f"{name} {idempotency_key} {os.getpid()}")
     return f"{name} answered"
+
+
+def stays_alive(pid: str) -> bool:
+    """Not a process that is just ending: it gives up its locks a little before it is gone."""
+    for _ in range(2):
+        # What has ended, but was not waited for, has no directory any more.
+        if not Path(f"/proc/{pid}/cwd").exists():
+            return False
+        time.sleep(0.5)
+    return True
 
 
 async def die_once(folder: str, *, kills: bool) -> None:
@@ -51,6 +66,22 @@ class SlowCalls(Agent):
         ctx.send_event(OutputEvent((key, number, len(answers), memory.get("calls"))))
 
 
+def note(folder: str, name: str, line: str) -> None:
+    with (Path(folder) / name).open("a") as file:
+        file.write(line + "\n")
+
+
+def _lines(folder: str, name: str) -> list[str]:
+    path = Path(folder) / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
 def lines(folder: Path, name: str) -> list[str]:
-    path = folder / name
-    return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+    return [line.split()[0] for line in _lines(str(folder), name)]
+
+
+def repeated_needlessly(folder: Path) -> list[str]:
+    """Calls that were begun while a process that had begun them before was alive, and calls that one process began twice."""
+    begun = [tuple(line.split()) for line in _lines(str(folder), "begun")]
+    twice = [" ".join(item) for item, count in Counter(begun).items() if count > 1]
+    return _lines(str(folder), "begun-beside") + twice

@@ -35,7 +35,7 @@ from emberflow.testing import LOCAL, literal_files, read_committed
 from tests.recovery.billing import Billing, billed
 from tests.recovery.billing import bill as charge
 
-HANG_GUARD_S = 30
+HANG_GUARD_S = 300
 COUNT = 20
 
 
@@ -92,7 +92,7 @@ def test_a_clock_set_back_does_not_stop_a_local_source() -> None:
     env = LOCAL.environment(options={"clock": clock})
     env.add_source(paced_source()).map(note).sink_to(DiscardingSink())
     client = env.execute_async("set back")
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + HANG_GUARD_S
     while len(seen) < COUNT and time.monotonic() < deadline:
         time.sleep(0.01)
     client.cancel()
@@ -117,7 +117,7 @@ def test_a_clock_set_back_does_not_stop_the_planner_of_spark(monkeypatch: pytest
     offset = planner.latest(planner.initial())
     now_s = time.time
     monkeypatch.setattr(time, "time", lambda: now_s() - 3_600)
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + HANG_GUARD_S
     while not offset["channels"][0][1] and time.monotonic() < deadline:
         offset = planner.latest(offset)
     assert offset["channels"][0][1], f"the source stands still at {offset}"

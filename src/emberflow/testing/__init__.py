@@ -44,7 +44,7 @@ from emberflow.testing.scripted_model import (
     When,
     tool_call,
 )
-from emberflow.testing.sentinels import Crash, Cut, Pause, Sentinel, SimulatedCrash, WorkerKill
+from emberflow.testing.sentinels import Crash, Cut, Latch, Pause, Sentinel, SimulatedCrash, WorkerKill
 from emberflow.testing.source import TestSource, Timed
 from emberflow.testing.spark_session import shared_session, spark_missing, stop_shared_session
 
@@ -67,6 +67,7 @@ __all__ = [
     "Emitted",
     "Gap",
     "Host",
+    "Latch",
     "LiteralEncoder",
     "ManualClock",
     "ModelCall",

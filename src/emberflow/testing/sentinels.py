@@ -1,4 +1,4 @@
-"""What a `TestSource` may hold besides records: crashes, pauses and batch boundaries.
+"""What a `TestSource` may hold besides records: crashes, pauses, latches and batch boundaries.
 
 A crash happens once, also across restarts and processes: before it strikes, it leaves a file in a folder that all
 of them share. Make the sentinels outside of the function that builds the program, or a restart makes new ones.
@@ -94,6 +94,24 @@ class Pause(Sentinel):
 
     def __repr__(self) -> str:
         return f"Pause({self.ms})"
+
+
+class Latch(Sentinel):
+    """What comes behind it is available once somebody has called `open`, in whatever process. Unlike a pause, it does not
+    depend on how fast the machine is."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._mark = Path(folder or crash_folder()) / f".latch-{uuid.uuid4().hex}"
+
+    @property
+    def is_open(self) -> bool:
+        return self._mark.exists()
+
+    def open(self) -> None:
+        self._mark.touch()
+
+    def __repr__(self) -> str:
+        return "Latch()"
 
 
 class Cut(Sentinel):

@@ -1,4 +1,4 @@
-"""`TestSource`: a list of records with crashes, pauses and cuts among them, on every engine."""
+"""`TestSource`: a list of records with crashes, pauses, latches and cuts among them, on every engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument
-from emberflow.testing.sentinels import Cut, Pause, Sentinel
+from emberflow.testing.sentinels import Cut, Latch, Pause, Sentinel
 
 
 class TestSource(Source):
@@ -38,7 +38,7 @@ class TestSource(Source):
                     values.append(item.value if isinstance(item, Timed) else item)
                     timestamps.append(item.timestamp if isinstance(item, Timed) else None)
                     continue
-                if values and not isinstance(item, Pause | Cut):
+                if values and not isinstance(item, Pause | Latch | Cut):
                     # What came before a crash is handed over: it is to be lost on its way, not never sent.
                     yield self._chunk(values, timestamps, index, end=False)
                     values, timestamps = [], []
@@ -61,15 +61,19 @@ class TestSource(Source):
         return behind, self.bounded and behind >= len(self.items)
 
     def available(self, channel: int, position: Position, elapsed_ms: int) -> int | None:
-        if not any(isinstance(item, Pause) for item in self.items[position:]) and (
-            elapsed_ms >= self.due_ms(channel, position)
+        due_ms, count = self.due_ms(channel, position), 0
+        if any(isinstance(item, Latch) and not item.is_open for item in self.items[:position]):
+            return 0
+        if elapsed_ms >= due_ms and not any(
+            isinstance(item, Pause | Latch) for item in self.items[position:]
         ):
             return None
-        due_ms, count = self.due_ms(channel, position), 0
         for item in self.items[position:]:
             if due_ms > elapsed_ms:
                 break
             count += 1
+            if isinstance(item, Latch) and not item.is_open:
+                break
             if isinstance(item, Pause):
                 due_ms += item.ms
         return count

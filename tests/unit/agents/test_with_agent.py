@@ -45,7 +45,7 @@ class Totals(Agent):
         )
 
 
-HANG_GUARD_S = 100
+HANG_GUARD_S = 500
 SCHEMA = "user string, total long, count long"
 
 

@@ -51,7 +51,7 @@ def asked(directory: Path, *wanted: Question) -> Iterator[list[Any]]:
     try:
         yield got
     finally:
-        thread.join(30)
+        thread.join(300)
 
 
 def test_a_question_is_listed_and_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -170,7 +170,10 @@ def is_main() -> bool:
 def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     line = " ".join(f"'{argument}'" for argument in (sys.executable, "-m", "emberflow.cli.main", *arguments))
     return subprocess.run(
-        ["sh", "-c", line + variables.pop("then", "")], capture_output=True, env=variables or None, timeout=60
+        ["sh", "-c", line + variables.pop("then", "")],
+        capture_output=True,
+        env=variables or None,
+        timeout=500,
     )
 
 

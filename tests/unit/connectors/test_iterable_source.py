@@ -79,7 +79,7 @@ def test_an_iterable_instead_of_a_function_is_refused() -> None:
 def poll(source: Source, position: Position, wanted: int) -> list[Chunk]:
     """Asks again until so many values came, as an engine does."""
     chunks: list[Chunk] = []
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while sum(len(chunk.values) for chunk in chunks) < wanted or not (wanted or chunks):
         assert time.monotonic() < deadline
         for chunk in source.read(0, position, 3):
@@ -98,7 +98,7 @@ def test_an_unbounded_iterable_that_waits_holds_nobody_up() -> None:
 
     def waiting() -> Iterator[int]:
         yield from range(5)
-        go_on.wait(10)
+        go_on.wait(120)
         yield 5
 
     source = IterableSource(waiting, bounded=False)
@@ -143,7 +143,7 @@ def test_a_source_that_is_gone_leaves_no_thread() -> None:
     del source
     gc.collect()
     for thread in feeders:
-        thread.join(5)
+        thread.join(120)
         assert not thread.is_alive()
 
 

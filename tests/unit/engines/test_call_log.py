@@ -29,7 +29,7 @@ def log_in(folder: Path, *, claims: bool = True) -> StoredCallLog:
 
 def eventually(condition: Callable[[], bool]) -> None:
     """Claims and the like are written in the background."""
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline_s
         time.sleep(0.001)

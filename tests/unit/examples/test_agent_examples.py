@@ -29,7 +29,7 @@ MISSING = spark_missing()
 def run(name: str, engine: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-m", "emberflow.cli.main", "run", f"examples/agents/{name}", "--engine", engine, "--quiet"],
-        capture_output=True, text=True, check=False, timeout=240, cwd=ROOT, env={**os.environ, "PYTHONUTF8": "1"},
+        capture_output=True, text=True, check=False, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONUTF8": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

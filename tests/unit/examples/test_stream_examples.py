@@ -16,7 +16,7 @@ def run(name: str, *arguments: str) -> list[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=500,
         env={**os.environ, "EMBERFLOW_ENGINE": "local", "PYTHONUTF8": "1"},
     )
     assert done.returncode == 0, done.stderr

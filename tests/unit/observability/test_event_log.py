@@ -32,9 +32,9 @@ def ids(directory: Path) -> list[str]:
 
 
 def wait_for(condition: Any) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < end, "it did not happen within ten seconds"
+        assert time.monotonic() < end, "hang guard"
         time.sleep(0.005)
 
 
@@ -188,7 +188,7 @@ def test_a_process_that_ends_without_close_writes_everything(tmp_path: Path) -> 
         "for n in range(3000): log.record(record(id=str(n)))\n"
     )
     root = Path(__file__).parents[3]
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=root, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=root, timeout=500)
     assert ids(tmp_path) == [str(n) for n in range(3000)]
 
 

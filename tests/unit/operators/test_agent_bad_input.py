@@ -440,7 +440,7 @@ def test_secrets_are_masked_in_errors_of_actions(monkeypatch: pytest.MonkeyPatch
 
 def test_agents_of_one_job_have_threads_of_their_own() -> None:
     """A small pool of one agent must not become the pool of another."""
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=300)
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent(await ctx.durable_execute_async(both.wait)))

@@ -69,7 +69,7 @@ def started(
 
 
 def until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 60
+    ends = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < ends
         time.sleep(0.01)

@@ -77,7 +77,7 @@ def python(code: str, *arguments: Path, knows: Path | None = None) -> str:
         [sys.executable, "-c", f"import sys; sys.path[:] = {paths!r}\n{code}", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -133,7 +132,7 @@ def test_errors_before_the_answer_are_counted_per_request() -> None:
 
 
 def test_delays_do_not_block_each_other() -> None:
-    model = ScriptedChatModel([Reply("slow", delay_s=0.3), Reply("slow too", delay_s=0.3), "quick"])
+    model = ScriptedChatModel([Reply("slowest", delay_s=0.4), Reply("slow", delay_s=0.2), "quick"])
 
     async def ask_all() -> list[str]:
         done: list[str] = []
@@ -144,9 +143,7 @@ def test_delays_do_not_block_each_other() -> None:
         await asyncio.gather(one(), one(), one())
         return done
 
-    start = time.monotonic()
-    assert asyncio.run(ask_all()) == ["quick", "slow", "slow too"]
-    assert time.monotonic() - start < 0.55
+    assert asyncio.run(ask_all()) == ["quick", "slow", "slowest"]
 
 
 def test_calls_are_recorded() -> None:

@@ -1,24 +1,22 @@
 """The built-in store of durable calls: append-only files in a directory that all processes of the job reach.
 
 A process appends to one file at a time, `<owner>.<number>.calls`. A record is its length, a checksum and its bytes; a
-torn tail, which a crash leaves behind, is dropped when the file is read. The lease of a process is a locked file that it
-touches again and again: a lock goes with the process, at once; a process that stands still stops touching.
+torn tail, which a crash leaves behind, is dropped when the file is read. How a process shows that it is alive is in
+`file_lease.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import struct
-import threading
-import time
 import uuid
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from emberflow.engines.call_stores.file_lease import LEASE_S, FileLeases
 from emberflow.engines.call_stores.moving import until_whole
 from emberflow.errors import CallLogFailed, describe_cause
 from emberflow.events.private_files import make_private_folder, open_private
@@ -27,25 +25,20 @@ PART = ".calls"
 _HEADER = struct.Struct("<II")
 _MAGIC = b"EFCL\x02"
 _LARGEST = 256 * 1024 * 1024
-_BEAT_S = 1.0
-_LEASE_S = 10.0
 _GONE = (errno.ENOENT, errno.ESTALE)
 
 
 class FileCallStore:
     pause_s = 0.0
 
-    def __init__(self, directory: Path, *, lease_s: float = _LEASE_S) -> None:
+    def __init__(self, directory: Path, *, lease_s: float = LEASE_S) -> None:
         self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self._directory = directory
-        self._lease_s = lease_s
+        self._leases = FileLeases(directory, lease_s)
         self._number = 0
         self._file: int | None = None
-        self._lease: int | None = None
         self._size = 0
         self._read_to: dict[Path, int] = {}
-        self._beats: dict[str, tuple[int, float]] = {}
-        self._closed = threading.Event()
 
     # writing
 
@@ -82,8 +75,7 @@ class FileCallStore:
 
     def _open(self) -> int:
         make_private_folder(self._directory)
-        if self._lease is None:
-            self._take_lease()
+        self._leases.take(self.owner)
         return open_private(self._path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def _write(self, data: bytes) -> None:
@@ -108,12 +100,10 @@ class FileCallStore:
         return self._size
 
     def close(self) -> None:
-        self._closed.set()
-        for name in ("_file", "_lease"):
-            descriptor: int | None = getattr(self, name)
-            if descriptor is not None:
-                os.close(descriptor)
-                setattr(self, name, None)
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        self._leases.give_up()
 
     # reading
 
@@ -155,52 +145,13 @@ class FileCallStore:
         return sorted({_owner_of(path) for path in self._files()} - {self.owner})
 
     def alive(self, owner: str) -> bool:
-        if owner == self.owner:
-            return True
-        path = self._directory / f"{owner}.lease"
-        try:
-            with path.open("rb") as file:
-                beat = os.fstat(file.fileno()).st_mtime_ns
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except OSError:
-                    pass
-                else:
-                    return False
-        except FileNotFoundError:
-            return False
-        except OSError:
-            # Too many open files, say: no reason to take another process for dead.
-            return True
-        # By this process's own clock: two machines, or the same one after its clock was set, may not agree.
-        now_s = time.monotonic()
-        seen, since_s = self._beats.get(owner, (None, now_s))
-        if seen != beat:
-            self._beats[owner] = beat, now_s
-            return True
-        return now_s - since_s < self._lease_s
+        return owner == self.owner or self._leases.alive(owner)
 
     def remove(self, owner: str) -> None:
-        for path in [*self._directory.glob(f"{owner}.*.calls"), self._directory / f"{owner}.lease"]:
+        for path in self._directory.glob(f"{owner}.*.calls"):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-        self._beats.pop(owner, None)
-
-    # lease
-
-    def _take_lease(self) -> None:
-        # Locked before anybody can see it: a lease without a lock means that its process has ended.
-        hidden = self._directory / f".{self.owner}.lease"
-        self._lease = open_private(hidden, os.O_WRONLY | os.O_CREAT)
-        fcntl.flock(self._lease, fcntl.LOCK_EX)
-        os.rename(hidden, self._directory / f"{self.owner}.lease")
-        threading.Thread(target=self._beat, name="emberflow-lease", daemon=True).start()
-
-    def _beat(self) -> None:
-        path = self._directory / f"{self.owner}.lease"
-        while not self._closed.wait(_BEAT_S):
-            with contextlib.suppress(OSError):
-                os.utime(path)
+        self._leases.remove(owner)
 
     def _path(self) -> Path:
         return self._directory / f"{self.owner}.{self._number:06d}.calls"

@@ -24,6 +24,8 @@ from emberflow.errors import CallLogFailed
 T = TypeVar("T")
 
 _LEASE_S = 10.0
+# A lock that is held means a connection that nobody has closed: the process lives, or its machine is gone.
+_LEASES_WITH_LOCK = 3
 # How long an operation keeps trying while the server restarts.
 _PATIENCE_S = 15.0
 _PAUSE_S = 0.2
@@ -180,7 +182,7 @@ class PostgresCallStore:
         if self._reconnected_s is not None and time.monotonic() - self._reconnected_s < self._lease_s:
             return True
         # A process that has lost its connection lives without the lock until it has connected again.
-        return silent_s < (self._lease_s / 2 if lock_is_free else self._lease_s)
+        return silent_s < self._lease_s * (0.5 if lock_is_free else _LEASES_WITH_LOCK)
 
     def remove(self, owner: str) -> None:
         query = "delete from emberflow_call_owners where job_id = %s and owner = %s returning id"

@@ -1,0 +1,120 @@
+"""How processes that share a directory show each other that they are alive. Used by `files.py`.
+
+The lease of a process is a file that it keeps locked, holds the name of its machine, and is touched again and again. A free
+lock means that the process has ended: the kernel releases it at that moment, however the process ended. A lock that is held
+on this machine means that the process lives, however late its heartbeat is: a busy machine is no death. Only the lock of
+a process on *another* machine may outlive it (a network file system learns late that a machine is gone), so there the
+heartbeat decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import threading
+import time
+import uuid
+import weakref
+from functools import cache
+from pathlib import Path
+
+from emberflow.events.private_files import open_private
+
+LEASE_S = 10.0
+_BEAT_S = 1.0
+
+
+class FileLeases:
+    """The lease of this process in a directory, and what is seen of the others'."""
+
+    def __init__(self, directory: Path, lease_s: float = LEASE_S) -> None:
+        self._directory = directory
+        self._lease_s = lease_s
+        self._own: int | None = None
+        self._beats: dict[str, tuple[int, float]] = {}
+        self._closed = threading.Event()
+
+    def take(self, owner: str) -> None:
+        """Does nothing the second time."""
+        if self._own is not None:
+            return
+        # Locked and complete before anybody can see it: a lease without a lock means that its process has ended.
+        hidden = self._directory / f".{owner}.lease"
+        lease = open_private(hidden, os.O_WRONLY | os.O_CREAT)
+        try:
+            fcntl.flock(lease, fcntl.LOCK_EX)
+            os.write(lease, this_machine())
+            os.rename(hidden, self._path(owner))
+        except OSError:
+            os.close(lease)
+            raise
+        self._own = lease
+        _HELD.add(self)
+        threading.Thread(target=self._beat, args=(owner,), name="emberflow-lease", daemon=True).start()
+
+    def give_up(self) -> None:
+        self._closed.set()
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
+
+    def alive(self, owner: str) -> bool:
+        try:
+            with self._path(owner).open("rb") as file:
+                beat = os.fstat(file.fileno()).st_mtime_ns
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except OSError:
+                    if file.read() == this_machine():
+                        return True
+                else:
+                    return False
+        except FileNotFoundError:
+            return False
+        except OSError:
+            # Too many open files, say: no reason to take another process for dead.
+            return True
+        # By this process's own clock: two machines may not agree.
+        now_s = time.monotonic()
+        seen, since_s = self._beats.get(owner, (None, now_s))
+        if seen != beat:
+            self._beats[owner] = beat, now_s
+            return True
+        return now_s - since_s < self._lease_s
+
+    def remove(self, owner: str) -> None:
+        with contextlib.suppress(OSError):
+            self._path(owner).unlink(missing_ok=True)
+        self._beats.pop(owner, None)
+
+    def _beat(self, owner: str) -> None:
+        while not self._closed.wait(_BEAT_S):
+            with contextlib.suppress(OSError):
+                os.utime(self._path(owner))
+
+    def _path(self, owner: str) -> Path:
+        return self._directory / f"{owner}.lease"
+
+
+@cache
+def this_machine() -> bytes:
+    """The same for all processes under one running kernel, and for no others."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return f"{platform.node()}-{uuid.getnode():x}".encode()
+
+
+_HELD: weakref.WeakSet[FileLeases] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a forked child: it must not keep its parent's locks when the parent has died."""
+    for leases in [*_HELD]:
+        leases.give_up()
+    _HELD.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
