@@ -163,3 +163,20 @@ def diary(inputs: list[tuple[str, int]]) -> list[tuple[str, list[str], list[int]
         shown = sorted(f"{name}={value}" for name, value in kept.items())
         outputs.append((word, shown, list(history[word])))
     return outputs
+
+
+class TwinKeysAgent(Agent):
+    """A durable call and a question to a person per input; some inputs get there later than others."""
+
+    @action(InputEvent)
+    @staticmethod
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        key, delay_s = event.input
+        await asyncio.sleep(delay_s)
+        answer = await ctx.durable_execute_async(answer_for, key)
+        decision = await ctx.ask_human("Refund?")
+        ctx.send_event(OutputEvent((key, answer, str(decision))))
+
+
+def answer_for(key: Any) -> str:
+    return f"for {key!r}"

@@ -10,10 +10,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from emberflow.engines.local.checkpoints import Checkpoint, FileCheckpoints, SourceState, read_checkpoint
+from emberflow.errors import ProgramChanged
 from emberflow.event_time.clock import FixedClock
 from emberflow.events.batch import Batch
 from emberflow.events.codecs import decode
+from emberflow.events.identity import identity_of
 from emberflow.events.key_groups import KeyGroups, stable_hash
 from emberflow.events.packets import Packet, decode_packet, encode_packet
 from emberflow.operators.scope import SavedScope, Scope
@@ -118,7 +122,32 @@ def test_uids_that_were_not_given() -> None:
     env = LOCAL.environment()
     program(env).print()
     now = [node.uid for node in env.job_graph().stream_graph.nodes]
-    assert json.loads(stored("uids.json", json.dumps(now, indent=1).encode())) == now
+    assert json.loads(stored("uids_v2.json", json.dumps(now, indent=1).encode())) == now
+
+
+def test_state_under_uids_of_the_first_form(tmp_path: Path) -> None:
+    """Those had 32 bits. They are not derived any more; the error says how their state is used on, and that is true."""
+
+    def started(*uids: str) -> None:
+        env = LOCAL.environment(checkpoint_dir=tmp_path)
+        stream = env.from_collection([("a", 1)])
+        total = stream.key_by(lambda value: value[0]).sum(1)
+        sink = total.print()
+        for step, uid in zip((stream, total, sink), uids, strict=False):
+            step.uid(uid)
+        env.execute()
+
+    source, _, _, total, _, sink = json.loads((FILES / "uids.json").read_text())
+    started(source, total, sink)
+    with pytest.raises(ProgramChanged, match="no longer matches the checkpoint") as raised:
+        started()
+    assert raised.value.way_out.endswith(f"give each step the uid it had, e.g. .uid({source!r})")
+    started(source, total, sink)
+
+
+def test_identities() -> None:
+    now = {name: identity_of(key, "step") for name, key in KEYS.items()}
+    assert json.loads(stored("identities.json", json.dumps(now, indent=1).encode())) == now
 
 
 def test_a_plan() -> None:

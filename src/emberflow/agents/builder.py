@@ -117,7 +117,8 @@ class AgentBuilder:
         program = self._stream.env.program
         specs = [program.node(number).spec for number in range(program.last + 1)]
         others = sum(isinstance(spec, AgentSpec) and spec.plan.name == agent for spec in specs)
-        return f"{agent}-{others + 1}" if others else agent
+        # With a character that makes the folder's name carry a digest: another agent may be called "a-2".
+        return f"{agent}#{others + 1}" if others else agent
 
     @property
     def _pairs(self) -> DataStream:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CorruptData, SinkFailed
+from emberflow.events.identity import text_identity
 from emberflow.events.private_files import open_private
 from emberflow.events.stored_files import make_folder, sync_folder
 
@@ -34,7 +35,15 @@ _STAGED = re.compile(r"(\d{8,})-\d{4,}-\d+\..+")
 
 def short_id(job_id: str, sink_id: str) -> str:
     """Part of every file's name, so that jobs and sinks may share a folder."""
-    return blake2b(f"{job_id}\0{sink_id}".encode(), digest_size=4).hexdigest()
+    return text_identity(job_id, sink_id)
+
+
+def _folder_of(base: Path, job_id: str, sink_id: str) -> Path:
+    """Of the sink's ledger. One that the first version made keeps its shorter name: its epochs must be found."""
+    readable = f"{safe_name(job_id)}-{safe_name(sink_id)}"
+    earlier = blake2b(f"{job_id}\0{sink_id}".encode(), digest_size=4).hexdigest()
+    found = base / FOLDER / f"{readable}-{earlier}"
+    return found if found.is_dir() else base / FOLDER / f"{readable}-{short_id(job_id, sink_id)}"
 
 
 def safe_name(name: str) -> str:
@@ -46,9 +55,7 @@ class CommitLedger:
 
     def __init__(self, base_path: str, job_id: str, sink_id: str) -> None:
         self._base = Path(base_path)
-        self._folder = (
-            self._base / FOLDER / f"{safe_name(job_id)}-{safe_name(sink_id)}-{short_id(job_id, sink_id)}"
-        )
+        self._folder = _folder_of(self._base, job_id, sink_id)
         self.staging = self._folder / "inprogress"
 
     def commit(self, epoch: int, renames: Sequence[Sequence[str]]) -> None:

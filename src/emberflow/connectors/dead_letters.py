@@ -20,6 +20,7 @@ from emberflow.connectors.file_sink_options import Encoder, OutputFileConfig
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import CorruptData, NotSerializable, SourceFailed, describe_cause, shorten
 from emberflow.events.codecs import decode, encode
+from emberflow.events.identity import text_identity
 
 DEAD_LETTERS_FOLDER = "dead-letters"
 LETTERS, REDRIVE = "letters", "redrive"
@@ -27,11 +28,15 @@ VERSION = 1
 INPUT = "_input_event"
 LOOK_EVERY_S = 0.5
 _LONGEST = 10_000
+_LONGEST_NAME = 80
 
 
 def letters_folder(checkpoint_dir: str, agent: str) -> str:
     """Where an agent's letters are kept."""
-    return os.path.join(checkpoint_dir, DEAD_LETTERS_FOLDER, re.sub(r"[^A-Za-z0-9_-]", "_", agent) or "_")
+    safe = re.sub(r"[^A-Za-z0-9_-]", "_", agent)[:_LONGEST_NAME]
+    # Names that had to be changed stay apart: what is redriven must not reach another agent.
+    name = agent if safe == agent and safe else f"{safe or '_'}-{text_identity(agent)}"
+    return os.path.join(checkpoint_dir, DEAD_LETTERS_FOLDER, name)
 
 
 class LetterEncoder(Encoder):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CheckpointUnusable, describe_cause
+from emberflow.events.identity import text_identity
 from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.events.stored_files import sync_folder
 
@@ -22,8 +23,14 @@ QUESTION, ANSWER, HISTORY = ".question.json", ".answer.json", "history.jsonl"
 VERSION = 1
 
 
-def short_id(call_id: str) -> str:
-    return hashlib.sha256(call_id.encode()).hexdigest()[:12]
+def question_name(directory: Path, call_id: str) -> str:
+    """What the files of a question begin with. One that the first version asked keeps its shorter name."""
+    earlier = hashlib.sha256(call_id.encode()).hexdigest()[:12]
+    if any((directory / f"{earlier}{ending}").exists() for ending in (QUESTION, ANSWER)):
+        asked = read(directory / f"{earlier}{QUESTION}")
+        if asked is None or asked.get("call_id") == call_id:
+            return earlier
+    return text_identity(call_id)
 
 
 def link_once(path: Path, body: dict[str, Any]) -> bool:

@@ -22,8 +22,8 @@ from emberflow.engines.approval_files import (
     QUESTION,
     VERSION,
     link_once,
+    question_name,
     read,
-    short_id,
 )
 from emberflow.events.private_files import open_private
 from emberflow.operators.guard_approvals import HumanAnswer, Question
@@ -44,7 +44,7 @@ class FileApprovals:
         self._directory = directory
 
     async def ask(self, question: Question) -> HumanAnswer | None:
-        name = short_id(question.call_id)
+        name = await asyncio.to_thread(question_name, self._directory, question.call_id)
         asked_ms = await asyncio.to_thread(self._post, name, question)
         due_ms = None if question.expires_ms is None else asked_ms + question.expires_ms
         found = await _watcher(self._directory).wait(name, due_ms)
@@ -53,7 +53,7 @@ class FileApprovals:
         return HumanAnswer(found["answer"], found.get("note", ""), found.get("by", ""))
 
     def settled(self, call_id: str) -> None:
-        name = short_id(call_id)
+        name = question_name(self._directory, call_id)
         question, answer = self._directory / f"{name}{QUESTION}", self._directory / f"{name}{ANSWER}"
         asked, answered = read(question), read(answer)
         if asked is not None and answered is not None:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from emberflow.events.identity import text_identity
 from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.operators.limit_share import Ledger
 from emberflow.operators.model_limits import ModelLimits
@@ -91,7 +92,7 @@ class FileLedgers:
 
 def _file_name(name: str) -> str:
     plain = "".join(letter if letter.isalnum() else "-" for letter in name)[:60]
-    return f"{plain}-{zlib.crc32(name.encode()):08x}"
+    return f"{plain}-{text_identity(name)}"
 
 
 @functools.cache

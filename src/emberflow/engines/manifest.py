@@ -12,6 +12,7 @@ from emberflow.events.private_files import make_folders, written_by_others
 from emberflow.events.stored_files import corrupt, parse_json, read_bytes, read_json, write_json
 from emberflow.plan.job import JobConfig, new_job_id
 from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.stream_graph import of_first_form
 
 FORMAT_VERSION = 1
 NAME = "emberflow.json"
@@ -162,7 +163,8 @@ def _check(stored: Manifest, fresh: Manifest, directory: Path) -> None:
         raise ProgramChanged(
             f"the program no longer matches the checkpoint in {directory}: "
             f"{_named('gone', missing)}{'; ' if missing and added else ''}{_named('new', added)}",
-            way_out="start with an empty checkpoint directory, or give steps the uid() they had",
+            way_out=of_first_form(missing)
+            or "start with an empty checkpoint directory, or give steps the uid() they had",
             committed="the checkpoint was not touched",
         )
     if stored.max_parallelism != fresh.max_parallelism:

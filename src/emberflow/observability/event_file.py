@@ -11,13 +11,14 @@ import os
 import re
 import socket
 from collections import deque
-from hashlib import sha256
 from pathlib import Path
 
+from emberflow.events.identity import text_identity
 from emberflow.events.private_files import make_private_folder, open_private
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 80
+_KEPT = 60
 
 
 def safe_name(name: str) -> str:
@@ -25,7 +26,7 @@ def safe_name(name: str) -> str:
     safe = _UNSAFE.sub("_", name).lstrip(".")[:_LONGEST]
     if safe == name and safe:
         return safe
-    return f"{safe or 'agent'}-{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"{safe[:_KEPT] or 'agent'}-{text_identity(name)}"
 
 
 class EventFile:

@@ -14,6 +14,7 @@ from typing import Any
 from emberflow.errors import InvalidArgument
 from emberflow.events.agent_events import OutputEvent
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.identity import PLAIN, fingerprint
 from emberflow.operators.agent_parking import RunKeeper, Work
 from emberflow.operators.agent_run import AgentRun
 from emberflow.operators.guard_timers import Delayed, take_due
@@ -40,8 +41,7 @@ class AgentOperator(RunKeeper):
                 self.restore(work, key)
                 # What it lets pass counts for the rest of the batch.
                 current = max(current, scope.watermark)
-            if key != key:
-                self._refuse(scope, key, batch.values[i], stamp)
+            if key.__class__ not in PLAIN and not self._accepts(scope, key, batch.values[i], stamp):
                 continue
             self._accept(work, key, batch.values[i], stamp)
 
@@ -57,15 +57,18 @@ class AgentOperator(RunKeeper):
             run.segment = work.holds.start()
             work.runs[key] = run
 
-    def _refuse(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> None:
-        """A key that is not equal to itself, such as NaN: nothing stored under it would ever be found again."""
-        run = AgentRun(self, scope, key, Entry())
-        event = run.begin(value[1] if self._takes_pairs else value, stamp)
-        problem = InvalidArgument(
-            f"the key {key!r} is not equal to itself, so nothing stored under it would be found again",
-            way_out="let the key selector return something else for such inputs, or filter them out",
-        )
-        self._run_failed(run, "", event, problem)
+    def _accepts(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> bool:
+        """Refuses an input whose key would not be known again, such as NaN: nothing stored under it would be found."""
+        try:
+            self.key_digest(key)
+            return True
+        except InvalidArgument as problem:
+            run = AgentRun(self, scope, key, Entry())
+            # Known by what came in, for want of anything else.
+            given = value[1] if self._takes_pairs else value
+            event = run.begin(given, stamp, f"{fingerprint((key, value, stamp))}-1")
+            self._run_failed(run, "", event, problem)
+            return False
 
     def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
         """Whether the input is finished at once."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from emberflow.errors import CallLogFailed, describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, OutputEvent
-from emberflow.events.key_groups import stable_hash
+from emberflow.events.identity import PLAIN, identity_of
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators import resource_cache
 from emberflow.operators.agent_errors import check_result, explained, too_many_steps
@@ -105,11 +105,15 @@ class ActionRunner(KeyedOperator):
         return self.in_flight + self.background + self._waiting >= self._max_in_flight
 
     def key_digest(self, key: Any) -> str:
+        """The key's identity: part of the ids of its runs, calls and events."""
+        if key.__class__ not in PLAIN:
+            # Not remembered: a class may take keys for equal that are not the same.
+            return identity_of(key, self.step.uid)
         found = self._digests.get(key)
         if found is None:
             if len(self._digests) >= 100_000:
                 self._digests.clear()
-            found = self._digests[key] = f"{stable_hash(key):08x}{stable_hash((key, 1)):08x}"
+            found = self._digests[key] = identity_of(key, self.step.uid)
         return found
 
     # running actions

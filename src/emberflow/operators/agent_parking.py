@@ -8,6 +8,7 @@ are answered from the log.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from emberflow.operators.agent_actions import ActionRunner
@@ -57,9 +58,22 @@ class RunKeeper(ActionRunner):
                     for key in keys:
                         scope.processing_timers.delete(time_ms, key)
                         scope.parked[key] = ""
+            self._tell_apart(scope.parked)
             work.parked = {key: work.holds.start() for key in scope.parked}
             if work.parked:
                 work.holds.hold(max(scope.watermark, scope.channels.minimum(scope.clock.now_ms())))
+
+    def _tell_apart(self, parked: dict[Any, str]) -> None:
+        """In state of the first version, keys with equal hashes share their ids, and so their answers in the log: their
+        actions are begun again, under ids of their own."""
+        if len(set(parked.values())) == len(parked):
+            return
+        shared = {action for action, count in Counter(parked.values()).items() if count > 1}
+        for key in [key for key, action in parked.items() if action in shared]:
+            parked[key] = ""
+        if self.log is not None:
+            for action in shared - {""}:
+                self.log.done(action)
 
     # checkpoints, parking and recovery
 
@@ -114,10 +128,12 @@ class RunKeeper(ActionRunner):
     def restore(self, work: Work, key: Any) -> None:
         """A key that was in flight when its state was stored."""
         segment = work.parked.pop(key)
-        del self.scope.parked[key]
+        action_id = self.scope.parked.pop(key)
         run = work.runs[key] = self.new_run(self.scope, key)
         run.segment = segment
-        for value, stamp in run.restore():
+        waiting = run.restore()
+        run.keep_id(action_id)
+        for value, stamp in waiting:
             segment.unfinished += 1
             run.waiting.append((value, stamp, segment))
             self._waiting += 1

@@ -78,8 +78,8 @@ class AgentRun(RunMemory):
         self.early = False
         """Begun because the input has ended; nothing is sent for later any more."""
 
-    def begin(self, value: Any, timestamp: int | None) -> Event:
-        """The next input of the key, or a delayed event."""
+    def begin(self, value: Any, timestamp: int | None, run_id: str = "") -> Event:
+        """The next input of the key, or a delayed event. `run_id` is for a key without an identity."""
         entry = self.entry
         self.sequence: int = entry.get(SEQUENCE, 0) + 1
         entry[SEQUENCE] = self.sequence
@@ -87,7 +87,7 @@ class AgentRun(RunMemory):
         self.timestamp = timestamp
         self.steps = 0
         self._ordinal = 0
-        self._prefix = ""
+        self._prefix = run_id
         self.new_sensory(None)
         self.failure = None
         self.spent = {}
@@ -115,6 +115,13 @@ class AgentRun(RunMemory):
         if not self._prefix:
             self._prefix = f"{self.agent.key_digest(self.key)}-{self.sequence}"
         return self._prefix
+
+    def keep_id(self, action_id: str) -> None:
+        """A run that was stored keeps the id that it began with, also one of the first version: its calls are found by
+        it. The key's next run has an id of this version."""
+        run_id = action_id.split("/")[-3] if action_id.count("/") > 2 else ""
+        if run_id.endswith(f"-{self.sequence}"):
+            self._prefix = run_id
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""

@@ -41,7 +41,7 @@ class LimitShare:
     def __init__(self, limits: ModelLimits, ledger: Ledger) -> None:
         self._limits = limits
         self._ledger = ledger
-        self._owner = uuid.uuid4().hex[:12]
+        self._owner = uuid.uuid4().hex
         self._starts: deque[float] = deque()
         self._slots: int | None = None
         self._wanted = self._held = 0

@@ -126,4 +126,4 @@ class Engine(Protocol):
 
 
 def new_job_id() -> str:
-    return uuid.uuid4().hex[:16]
+    return uuid.uuid4().hex

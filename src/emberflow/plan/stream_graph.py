@@ -6,12 +6,13 @@ Frozen data. `to_json`/`from_json` keep everything but the functions themselves,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
-from zlib import crc32
 
 from emberflow.errors import DuplicateUid, InvalidArgument
+from emberflow.events.identity import text_identity
 from emberflow.plan.specs import DescribedSpec, SourceSpec, Spec, function_name
 
 FORMAT_VERSION = 1
@@ -142,8 +143,22 @@ def counting(inputs: tuple[StreamEdge, ...], uids: list[str]) -> tuple[StreamEdg
 def derive_uid(spec: Spec, inputs: tuple[StreamEdge, ...], uids: list[str], ordinal: int) -> str:
     """A uid that stays the same as long as the program around the step does."""
     described = [(uids[edge.source], edge.side_tag, edge.input_index) for edge in inputs]
-    digest = crc32(json.dumps([spec.kind, function_name(spec.function), described, ordinal]).encode())
-    return f"{spec.kind}-{digest:08x}"
+    parts = json.dumps([spec.kind, function_name(spec.function), described, ordinal])
+    return f"{spec.kind}-{text_identity(parts)}"
+
+
+_FIRST_FORM = re.compile(r"[a-z_]+-[0-9a-f]{8}")
+
+
+def of_first_form(uids: Iterable[str]) -> str:
+    """What to tell a user whose stored state has uids as the first version derived them; empty for other uids."""
+    found = [uid for uid in uids if _FIRST_FORM.fullmatch(uid)]
+    if not found:
+        return ""
+    return (
+        f"uids such as {found[0]!r} were derived by an earlier version of emberflow, which this one derives differently: "
+        f"give each step the uid it had, e.g. .uid({found[0]!r})"
+    )
 
 
 def check_uids(nodes: tuple[StreamNode, ...]) -> None:

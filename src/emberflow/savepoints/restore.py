@@ -14,6 +14,7 @@ from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.channels import ChannelId, SavedChannel
 from emberflow.operators.scope import SavedScope
 from emberflow.plan.job_graph import JobGraph, StageKind
+from emberflow.plan.stream_graph import of_first_form
 from emberflow.savepoints.form import FrameKind, SourcePositions
 from emberflow.savepoints.pages import to_be_paged
 from emberflow.savepoints.reader import SavepointReader
@@ -113,7 +114,8 @@ def open_start(
         raise ProgramChanged(
             f"the program does not match the savepoint {path}: "
             + "; ".join(part for part in (_named("gone", gone), _named("new", new)) if part),
-            way_out="give the steps the uid() they had, or drop the state of steps that are gone with "
+            way_out=of_first_form(gone)
+            or "give the steps the uid() they had, or drop the state of steps that are gone with "
             "allow_non_restored_state (--allow-non-restored-state)",
             committed="the savepoint was not touched",
         )

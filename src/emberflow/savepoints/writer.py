@@ -171,9 +171,7 @@ class SavepointWriter:
         self._steps: dict[str, StepWriter] = {}
         self._sinks: list[str] = []
         self._files: dict[str, list[int]] = {}
-        self._folder = self._target.with_name(
-            f".{self._target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
-        )
+        self._folder = self._target.with_name(f".{self._target.name}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
 
     def __enter__(self) -> Self:
         check_free(self._target)

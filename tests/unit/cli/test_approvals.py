@@ -14,9 +14,10 @@ import pytest
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
 from emberflow.engines.approval_answers import give_answer, questions
-from emberflow.engines.approval_files import APPROVALS_FOLDER, short_id
+from emberflow.engines.approval_files import APPROVALS_FOLDER
 from emberflow.engines.approvals import FileApprovals
 from emberflow.errors import ApprovalExpired, CheckpointUnusable, InvalidArgument
+from emberflow.events.identity import text_identity
 from emberflow.operators.guard_approvals import NO_DEFAULT, HumanAnswer, Question, ask, check_question
 
 CALL = "agent-1/abc-1/1/1"
@@ -58,16 +59,16 @@ def test_a_question_is_listed_and_answered(tmp_path: Path, capsys: pytest.Captur
     with asked(tmp_path, question(expires_ms=600_000)) as got:
         assert main(["approvals", "list", str(tmp_path)]) == ExitCode.OK
         lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith(short_id(CALL))
+        assert lines[0].startswith(text_identity(CALL))
         assert lines[0].endswith("refunds/decide for 'ann'")
         assert lines[1] == "  Refund 120 € to Ann?"
         assert lines[2].startswith("  answer: approve | reject; expires in 59")
-        prefix = short_id(CALL)[:5]
+        prefix = text_identity(CALL)[:5]
         assert (
             main(["approvals", "answer", str(tmp_path), prefix, "approve", "--note", "ok", "--by", "eve"])
             == 0
         )
-        assert capsys.readouterr().out.startswith(f"answered {short_id(CALL)} with 'approve'")
+        assert capsys.readouterr().out.startswith(f"answered {text_identity(CALL)} with 'approve'")
     assert got == ["approve"]
     assert (got[0].note, got[0].by) == ("ok", "eve")
     assert main(["approvals", "list", str(tmp_path)]) == ExitCode.OK
@@ -79,7 +80,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         main(["approvals", "list", str(tmp_path), "--json"])
         (line,) = capsys.readouterr().out.splitlines()
         body = json.loads(line)
-        assert body["id"] == short_id(CALL)
+        assert body["id"] == text_identity(CALL)
         assert body["options"] == ["approve", "reject"]
         assert (body["expires_at_ms"], body["answer"]) == (None, None)
         main(["approvals", "answer", str(tmp_path), body["id"], "reject", "--json"])
@@ -88,13 +89,13 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_settled_question_is_kept_as_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with asked(tmp_path, question()):
-        give_answer(tmp_path, short_id(CALL), "approve", note="fine", by="eve")
+        give_answer(tmp_path, text_identity(CALL), "approve", note="fine", by="eve")
     FileApprovals(tmp_path / APPROVALS_FOLDER).settled(CALL)
     assert questions(tmp_path) == []
     main(["approvals", "list", str(tmp_path), "--all"])
     assert "  answered 'approve' by eve (fine)" in capsys.readouterr().out.splitlines()
     with pytest.raises(InvalidArgument, match="was answered already"):
-        give_answer(tmp_path, short_id(CALL), "approve")
+        give_answer(tmp_path, text_identity(CALL), "approve")
 
 
 @pytest.mark.parametrize(
@@ -113,17 +114,17 @@ def test_answers_that_cannot_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
     with asked(tmp_path, question()):
-        given = [item.format(id=short_id(CALL)) for item in arguments]
+        given = [item.format(id=text_identity(CALL)) for item in arguments]
         assert main(["approvals", "answer", str(tmp_path), *given]) == ExitCode.BAD_PROGRAM
         assert text in capsys.readouterr().err
-        give_answer(tmp_path, short_id(CALL), "approve")
+        give_answer(tmp_path, text_identity(CALL), "approve")
 
 
 def test_only_the_first_answer_counts(tmp_path: Path) -> None:
     with asked(tmp_path, question()) as got:
-        give_answer(tmp_path, short_id(CALL), "approve")
+        give_answer(tmp_path, text_identity(CALL), "approve")
         with pytest.raises(InvalidArgument, match="was answered already"):
-            give_answer(tmp_path, short_id(CALL), "reject")
+            give_answer(tmp_path, text_identity(CALL), "reject")
     assert got == ["approve"]
 
 
@@ -131,7 +132,7 @@ def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
     """As after a restart: somebody asks again, and both get the one answer."""
     with asked(tmp_path, question(), question()) as got:
         assert len(questions(tmp_path)) == 1
-        give_answer(tmp_path, short_id(CALL), "reject")
+        give_answer(tmp_path, text_identity(CALL), "reject")
     assert got == ["reject", "reject"]
 
 
@@ -141,19 +142,19 @@ def test_expiry_counts_from_the_first_time_it_was_asked(tmp_path: Path) -> None:
         pass
     assert got == [None]
     # Asked again after a restart: expired long ago, however long it may take now.
-    (folder / f"{short_id(CALL)}.answer.json").unlink()
+    (folder / f"{text_identity(CALL)}.answer.json").unlink()
     with asked(tmp_path, question(expires_ms=1)) as got:
         pass
     assert got == [None]
-    with pytest.raises(InvalidArgument, match=f"the question {short_id(CALL)} has expired"):
-        give_answer(tmp_path, short_id(CALL), "approve")
+    with pytest.raises(InvalidArgument, match=f"the question {text_identity(CALL)} has expired"):
+        give_answer(tmp_path, text_identity(CALL), "approve")
 
 
 def test_any_text_without_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with asked(tmp_path, question(options=())) as got:
         main(["approvals", "list", str(tmp_path)])
         assert "  answer: any text" in capsys.readouterr().out.splitlines()
-        give_answer(tmp_path, short_id(CALL), "call her first")
+        give_answer(tmp_path, text_identity(CALL), "call her first")
     assert got == ["call her first"]
 
 
@@ -164,7 +165,7 @@ def test_many_questions_have_one_thread(tmp_path: Path) -> None:
             f"emberflow-approvals {tmp_path}/approvals"
         ) == 1
         for number in range(40):
-            give_answer(tmp_path, short_id(f"call/{number}"), "approve" if number % 3 else "reject")
+            give_answer(tmp_path, text_identity(f"call/{number}"), "approve" if number % 3 else "reject")
     assert got == ["approve" if number % 3 else "reject" for number in range(40)]
 
 
@@ -172,7 +173,7 @@ def test_questions_on_a_terminal_drive_nothing(tmp_path: Path, capsys: pytest.Ca
     with asked(tmp_path, question(question="a\x1b[31mb")):
         main(["approvals", "list", str(tmp_path)])
         assert "\x1b" not in capsys.readouterr().out
-        give_answer(tmp_path, short_id(CALL), "approve")
+        give_answer(tmp_path, text_identity(CALL), "approve")
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -411,7 +411,7 @@ def test_what_a_failed_action_left_running_cannot_write() -> None:
 def test_a_key_that_is_not_equal_to_itself() -> None:
     agent = agent_of(lambda event, ctx: ctx.send_event(OutputEvent(event.input)))
     inputs = [{"key": float("nan"), "value": 1}, {"key": 2, "value": 2}]
-    with pytest.raises(InvalidArgument, match="the key nan is not equal to itself"):
+    with pytest.raises(InvalidArgument, match="the key nan has no identity that survives a restart"):
         run_agent(agent, inputs)
     assert run_agent(agent, inputs, options=SKIP).outputs == [2]
 

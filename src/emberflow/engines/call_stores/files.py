@@ -32,7 +32,7 @@ class FileCallStore:
     pause_s = 0.0
 
     def __init__(self, directory: Path, *, lease_s: float = LEASE_S) -> None:
-        self.owner = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.owner = f"{os.getpid()}-{uuid.uuid4().hex}"
         self._directory = directory
         self._leases = FileLeases(directory, lease_s)
         self._number = 0

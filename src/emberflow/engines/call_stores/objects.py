@@ -40,7 +40,7 @@ class ObjectCallStore:
     def __init__(
         self, uri: str, owner: str | None = None, *, beat_s: float = _BEAT_S, lease_s: float = _LEASE_S
     ) -> None:
-        self.owner = owner or f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.owner = owner or f"{os.getpid()}-{uuid.uuid4().hex}"
         self._files = ObjectFiles(uri)
         self._beat_s = beat_s
         self._lease_s = lease_s

@@ -80,7 +80,7 @@ class PostgresCallStore:
         lease_s: float = _LEASE_S,
         patience_s: float = _PATIENCE_S,
     ) -> None:
-        self.owner = owner or f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.owner = owner or f"{os.getpid()}-{uuid.uuid4().hex}"
         self._dsn = dsn
         self._job_id = job_id
         self._lease_s = lease_s

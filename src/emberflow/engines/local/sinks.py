@@ -42,7 +42,7 @@ class SinkExit:
                 return
             if self._writer is None:
                 context = WriterContext(
-                    self._job_id, self._node.uid, self._subtask, self.epoch, uuid.uuid4().hex[:8]
+                    self._job_id, self._node.uid, self._subtask, self.epoch, uuid.uuid4().hex
                 )
                 self._writer = self._sink.writer(context)
             self._writer.write(batch)

@@ -52,7 +52,7 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
                 continue
             writer = writers.get(number)
             if writer is None:
-                context_of = WriterContext(spec.job_id, node.uid, subtask, epoch, uuid.uuid4().hex[:8])
+                context_of = WriterContext(spec.job_id, node.uid, subtask, epoch, uuid.uuid4().hex)
                 writer = writers[number] = _guard(node, "open", sink.writer, context_of)
             _guard(node, "write", writer.write, packet.batch)
         prepared = {
