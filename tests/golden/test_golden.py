@@ -70,9 +70,12 @@ def test_hashes_of_keys() -> None:
 
 
 def test_a_packet() -> None:
-    data = stored("packet.bin", encode_packet(PACKET))
+    data = stored("packet-2.bin", encode_packet(PACKET))
     assert decode_packet(data) == PACKET
-    assert data[:2] == b"\x01\x01"
+    assert data[:2] == b"\x02\x01"
+    before = (FILES / "packet.bin").read_bytes()
+    assert before[:2] == b"\x01\x01"
+    assert decode_packet(before) == PACKET
 
 
 def test_a_checkpoint_file() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidArgument, shorten
 
 
 class Clock(Protocol):
@@ -66,17 +66,20 @@ class Time:
 Duration = Time
 """Flink 2 calls it Duration."""
 
+LONGEST_MS = 2**63 - 1
+
 Interval = timedelta | Time | int
 
 
 def to_ms(value: Interval, what: str = "duration") -> int:
-    """Milliseconds of a `timedelta`, a `Time` or an int."""
+    """Milliseconds of a `timedelta`, a `Time` or an int; at most what 64 bits hold."""
     if isinstance(value, timedelta):
         return round(value.total_seconds() * 1000)
-    if isinstance(value, Time):
-        return value.to_milliseconds()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    given: Any = value.to_milliseconds() if isinstance(value, Time) else value
+    if isinstance(given, int) and not isinstance(given, bool):
+        if abs(given) > LONGEST_MS:
+            raise InvalidArgument(f"{what} must be at most 2**63-1 ms, not {shorten(given)} ms")
+        return given
     raise InvalidArgument(
         f"{what} must be a timedelta, Time or milliseconds, not {value!r}",
         way_out="write timedelta(seconds=5), Time.seconds(5) or 5000",

@@ -9,7 +9,6 @@ import pickle
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import cloudpickle
 
@@ -17,11 +16,12 @@ from emberflow.errors import CorruptData, NotSerializable, describe_cause, short
 from emberflow.events.batch import Batch
 from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable
 
-VERSION = 1
+VERSION = 2
 MAX_RECORDS = 50_000
 MAX_BYTES = 8 * 1024 * 1024
 """A packet with more records or bytes is cut, so that no row grows without bound. One record is never cut."""
-_NO_TIMESTAMP = -(2**63) + 1
+_NO_TIMESTAMP = {1: -(2**63) + 1, 2: -(2**63)}
+"""In place of None, by version. No record has the second one, which is Flink's as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _slice(batch: Batch, start: int, stop: int) -> Batch:
 
 def decode_packet(data: bytes) -> Packet:
     """The packet behind the bytes; raises CorruptData."""
-    if len(data) < 2 or data[0] != VERSION or data[1] not in (PICKLE, CLOUDPICKLE):
+    if len(data) < 2 or data[0] not in _NO_TIMESTAMP or data[1] not in (PICKLE, CLOUDPICKLE):
         raise CorruptData(
             f"a packet of {len(data)} bytes has an unknown version",
             way_out="run driver and workers with the same version of emberflow",
@@ -108,7 +108,7 @@ def decode_packet(data: bytes) -> Packet:
         raise CorruptData(
             f"a packet of {len(data)} bytes cannot be decoded", cause=describe_cause(error)
         ) from error
-    batch = Batch(values, _unpack_integers(timestamps), _unpack_integers(watermarks), keys)
+    batch = Batch(values, _unpack_timestamps(timestamps, data[0]), _unpack_integers(watermarks), keys)
     return Packet(edge, channel, sequence, batch, watermark, at_end)
 
 
@@ -118,15 +118,21 @@ def _pack_integers(column: Sequence[int | None] | None) -> bytes | None:
     try:
         return array("q", column).tobytes()  # type: ignore[arg-type]
     except TypeError:
-        return array("q", [_NO_TIMESTAMP if item is None else item for item in column]).tobytes()
+        missing = _NO_TIMESTAMP[VERSION]
+        return array("q", [missing if item is None else item for item in column]).tobytes()
 
 
-def _unpack_integers(data: bytes | None) -> list[Any] | None:
+def _unpack_integers(data: bytes | None) -> list[int] | None:
     if data is None:
         return None
     column = array("q")
     column.frombytes(data)
-    numbers: list[Any] = column.tolist()
-    if _NO_TIMESTAMP in numbers:
-        return [None if item == _NO_TIMESTAMP else item for item in numbers]
-    return numbers
+    return column.tolist()
+
+
+def _unpack_timestamps(data: bytes | None, version: int) -> list[int | None] | None:
+    numbers = _unpack_integers(data)
+    missing = _NO_TIMESTAMP[version]
+    if numbers is not None and missing in numbers:
+        return [None if item == missing else item for item in numbers]
+    return numbers  # type: ignore[return-value]

@@ -7,7 +7,8 @@ from enum import Enum
 from typing import Any
 
 from emberflow.errors import NotKeyed, UnknownState
-from emberflow.events.batch import MIN_WATERMARK
+from emberflow.event_time.timestamps import to_timestamp
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.admission import Ledgers
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.state.descriptors import (
@@ -110,6 +111,12 @@ class RuntimeContext:
         )
 
 
+def _time(timestamp: Any) -> int:
+    if timestamp.__class__ is int and MIN_WATERMARK <= timestamp <= MAX_WATERMARK:
+        return timestamp
+    return to_timestamp(timestamp, "the time of a timer")
+
+
 class TimerService:
     """Timers and times of the current key."""
 
@@ -126,16 +133,16 @@ class TimerService:
         return self._operator.scope.watermark
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._operator.scope.event_timers.register(int(timestamp), self._cursor.key)
+        self._operator.scope.event_timers.register(_time(timestamp), self._cursor.key)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        self._operator.scope.processing_timers.register(int(timestamp), self._cursor.key)
+        self._operator.scope.processing_timers.register(_time(timestamp), self._cursor.key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self._operator.scope.event_timers.delete(int(timestamp), self._cursor.key)
+        self._operator.scope.event_timers.delete(_time(timestamp), self._cursor.key)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self._operator.scope.processing_timers.delete(int(timestamp), self._cursor.key)
+        self._operator.scope.processing_timers.delete(_time(timestamp), self._cursor.key)
 
 
 class ElementContext:

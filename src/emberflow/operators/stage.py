@@ -6,11 +6,12 @@ comes from or where its output goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from emberflow.errors import EmberflowError, KeySelectorFailed, describe_cause, shorten
+from emberflow.errors import EmberflowError, KeySelectorFailed, SourceFailed, describe_cause, shorten
 from emberflow.event_time.clock import Clock
+from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.operators.admission import Ledgers
 from emberflow.operators.channels import ChannelId
@@ -20,7 +21,7 @@ from emberflow.operators.factory import make_operator
 from emberflow.operators.guard_approvals import Approvals
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Operator, Output, Receiver
-from emberflow.operators.timestamps import TimestampsOperator
+from emberflow.operators.timestamps import TimestampsOperator, or_none_yet
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
 from emberflow.plan.specs import SinkSpec
@@ -96,6 +97,7 @@ class StageTask:
         stage = graph.stages[stage_id]
         stream_graph = graph.stream_graph
         self.stage = stage
+        self._source_name = stream_graph.node(stage.head).name
         self.operators: dict[int, Operator] = {}
         self.entry = Output()
         receivers: dict[int, Receiver] = {}
@@ -164,7 +166,20 @@ class StageTask:
 
     def feed(self, batch: Batch) -> None:
         """Records of a source."""
+        if batch.timestamps is not None:
+            batch = Batch(batch.values, self._checked(batch))
         self.entry.batch(batch)
+
+    def _checked(self, batch: Batch) -> Sequence[int | None]:
+        def reject(position: int, error: Exception) -> SourceFailed:
+            return SourceFailed(
+                f"source {self._source_name!r} gave the record {shorten(batch.values[position])} a wrong timestamp",
+                cause=describe_cause(error),
+                way_out="let the source give milliseconds since 1970, or None for records without event time",
+                committed="nothing of the current batch was committed",
+            )
+
+        return checked(or_none_yet(batch.timestamps or ()), "a timestamp", reject)
 
     def end_channel(self) -> None:
         """A source's channel has ended."""

@@ -6,9 +6,12 @@ never let a channel's watermark go back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 from emberflow.errors import InvalidArgument
+from emberflow.event_time.timestamps import NO_TIMESTAMP, checked
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.operator import Operator, Step
@@ -19,11 +22,12 @@ class TimestampsOperator(Operator):
         super().__init__(step)
         self._assigner = strategy.assigner
         self._delay_ms = strategy.delay_ms
-        self._highest = MIN_WATERMARK
+        # The watermark is never below −∞, whatever the delay.
+        self._lowest = self._highest = MIN_WATERMARK + (strategy.delay_ms or 0) + 1
 
     def reset(self) -> None:
         """Another channel or another micro-batch begins."""
-        self._highest = MIN_WATERMARK
+        self._highest = self._lowest
 
     def on_batch(self, batch: Batch) -> None:
         timestamps = assign_timestamps(self.step, self._assigner, batch)
@@ -32,8 +36,8 @@ class TimestampsOperator(Operator):
             return
         back, highest, watermarks = self._delay_ms + 1, self._highest, list[int]()
         append = watermarks.append
-        current = highest - back if highest != MIN_WATERMARK else MIN_WATERMARK
-        for timestamp in timestamps:
+        current = highest - back
+        for timestamp in or_none_yet(timestamps):
             append(current)
             if timestamp > highest:
                 highest = timestamp
@@ -48,8 +52,9 @@ class TimestampsOperator(Operator):
             self.output.watermark(watermark)
 
 
-def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> list[int]:
-    """Event times of a batch: the assigner's, or those that the source gave."""
+def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> Sequence[int | None]:
+    """Event times of a batch: the assigner's, or those that the source gave. None where the assigner says that a record
+    has none, as one that returns what it was given may."""
     before = batch.timestamps
     if assigner is None:
         if before is None or None in before:
@@ -57,23 +62,19 @@ def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> list[int]:
                 f"step {step.name!r} has no timestamp assigner and its records carry no event time",
                 way_out="add .with_timestamp_assigner(lambda value, timestamp: …) to the watermark strategy",
             )
-        return list(before)  # type: ignore[arg-type]
+        return before
+    stamps: list[Any] = []
+    given = repeat(NO_TIMESTAMP) if before is None else or_none_yet(before)
     try:
-        if before is None:
-            return [int(assigner(value, MIN_WATERMARK)) for value in batch.values]
-        return [
-            int(assigner(value, MIN_WATERMARK if stamp is None else stamp))
-            for value, stamp in zip(batch.values, before, strict=True)
-        ]
+        stamps.extend(map(assigner, batch.values, given))
     except Exception as error:
-        culprit = _first_failing(assigner, batch)
-        raise step.failed(culprit, error) from error
+        # Those before the culprit are in the list.
+        raise step.failed(batch.values[len(stamps)], error) from error
+    return checked(stamps, "a timestamp", lambda position, error: step.failed(batch.values[position], error))
 
 
-def _first_failing(assigner: Any, batch: Batch) -> Any:
-    for value in batch.values:
-        try:
-            int(assigner(value, MIN_WATERMARK))
-        except Exception:
-            return value
-    return None
+def or_none_yet(timestamps: Sequence[int | None]) -> Sequence[int]:
+    """NO_TIMESTAMP in place of None."""
+    if None in timestamps:
+        return [NO_TIMESTAMP if stamp is None else stamp for stamp in timestamps]
+    return timestamps  # type: ignore[return-value]

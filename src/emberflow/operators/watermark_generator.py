@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from emberflow.event_time.timestamps import to_watermark
 from emberflow.event_time.watermarks import Watermark, WatermarkStrategy
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step
-from emberflow.operators.timestamps import assign_timestamps
+from emberflow.operators.timestamps import assign_timestamps, or_none_yet
 
 GENERATOR = "$generator"
 HIGHEST = "$highest"
@@ -31,7 +32,7 @@ class WatermarkGeneratorOperator(KeyedOperator):
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
         """The generator's output."""
-        timestamp = watermark.timestamp if isinstance(watermark, Watermark) else int(watermark)
+        timestamp = to_watermark(watermark.timestamp if isinstance(watermark, Watermark) else watermark)
         if timestamp > self._highest:
             self._highest = timestamp
 
@@ -65,7 +66,7 @@ class WatermarkGeneratorOperator(KeyedOperator):
         watermarks: list[int] = []
         value: Any = None
         try:
-            for value, stamp in zip(batch.values, timestamps, strict=True):
+            for value, stamp in zip(batch.values, or_none_yet(timestamps), strict=True):
                 watermarks.append(self._highest)
                 generator.on_event(value, stamp, self)  # type: ignore[union-attr]
                 generator.on_periodic_emit(self)  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import Any, Protocol
 
 from emberflow.errors import StepFailed, shorten
+from emberflow.event_time.timestamps import MAX_TIMESTAMP
 from emberflow.event_time.windows import TimeWindow, WindowAssigner
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.keyed import KeyedOperator
@@ -130,6 +131,8 @@ class WindowOperator(KeyedOperator):
                         windows = entry[WINDOWS] = {}
                     held = windows.get(window)
                     if held is None:
+                        if last > MAX_TIMESTAMP:
+                            raise _beyond_time(window)
                         register(last, key)
                     windows[window] = add(held, value)
                     entry.dirty = True
@@ -169,3 +172,9 @@ class WindowOperator(KeyedOperator):
             f"step {self.step.name!r}{where} got the value {shorten(value)}, which has no event time",
             way_out="call assign_timestamps_and_watermarks() before window()",
         )
+
+
+def _beyond_time(window: TimeWindow) -> ValueError:
+    return ValueError(
+        f"its window [{window[0]}, {window[1]}) ends after the last timestamp, 2**63-1, so it would never fire"
+    )

@@ -39,6 +39,10 @@ class _Opened:
     """The watermark at which the group stayed behind when it was stored."""
 
 
+_LATEST_MS = 2**62
+"""Spark's timers are set no later: a pair of them must fit into 64 bits, and nobody waits that long."""
+
+
 class _MapBuckets:
     """Cold buckets in a MapState of the current group."""
 
@@ -274,7 +278,7 @@ class KeyedLevel:
         if due is None or (layout.armed_ms is not None and now_ms < layout.armed_ms <= due):
             return
         # What is due by now has been served, or became due too late for this batch: one for `now` would be lost.
-        layout.armed_ms = max(due, now_ms + 1)
+        layout.armed_ms = min(max(due, now_ms + 1), _LATEST_MS)
         scope.processing_timers.changed = True
         if self._pairs:
             self._set_pair(layout.armed_ms)
