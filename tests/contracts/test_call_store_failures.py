@@ -13,7 +13,7 @@ import pytest
 import emberflow.engines.call_stores.postgres_connection as pg
 from emberflow.engines.call_stores.objects import ObjectCallStore
 from emberflow.engines.call_stores.postgres import PostgresCallStore
-from emberflow.errors import CallLogFailed
+from emberflow.errors import CallLogFailed, CorruptData
 from tests.contracts.children import appender, until
 from tests.contracts.conftest import MakePlace
 from tests.contracts.places import LEASE_S, ON_DISK, Opened, Place, read_all
@@ -49,7 +49,7 @@ def own_bucket() -> Iterator[BucketServer]:
 
 @pytest.mark.parametrize("place", ON_DISK, indirect=True)
 class TestDisks:
-    def test_a_torn_tail_is_dropped(self, opened: Opened, place: Place) -> None:
+    def test_what_was_on_disk_and_is_cut_off_is_an_error(self, opened: Opened, place: Place) -> None:
         writer = opened()
         writer.append([b"first"], sync=True)
         writer.append([b"second", b"third"], sync=True)
@@ -58,14 +58,29 @@ class TestDisks:
             path for path in place.folder.rglob("*0*") if path.is_file() and "lease" not in path.name
         )
         whole = newest.read_bytes()
-        for length in range(len(whole) - 1, len(whole) - len(b"third"), -1):
-            newest.write_bytes(whole[:length])
-            assert read_all(opened(), writer.owner) == [b"first", b"second"]
-
         reader = opened()
-        assert read_all(reader, writer.owner) == [b"first", b"second"]
+        for length in range(len(whole) - 1, 0, -1):
+            newest.write_bytes(whole[:length])
+            with pytest.raises(CorruptData, match=str(newest)):
+                reader.read_new()
+
         newest.write_bytes(whole)
-        assert read_all(reader, writer.owner) == [b"third"]
+        assert read_all(reader, writer.owner) == [b"first", b"second", b"third"], "nothing was skipped before"
+
+    def test_any_flipped_bit_is_an_error(self, opened: Opened, place: Place) -> None:
+        writer = opened()
+        writer.append([b"first"], sync=True)
+        writer.append([b"second", b"third"], sync=True)
+        writer.close()
+        for path in place.folder.rglob("*0*"):
+            if not path.is_file() or "lease" in path.name:
+                continue
+            whole = path.read_bytes()
+            for at in range(len(whole)):
+                path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+                with pytest.raises(CorruptData, match=str(path)):
+                    opened().read_new()
+            path.write_bytes(whole)
 
     def test_a_full_disk_fails_and_goes_on_when_there_is_space(self, opened: Opened, place: Place) -> None:
         reader = opened()
@@ -231,6 +246,40 @@ class TestPostgres:
 
         with pytest.raises(CallLogFailed, match="format 2, this emberflow knows format 1"):
             PostgresCallStore(own_server.dsn, "job").read_new()
+
+    def test_a_damaged_row_is_named_and_may_be_deleted(self, postgres_server: PostgresServer) -> None:
+        place = Place(kind="postgres", address=postgres_server.dsn, job_id="damaged-row")
+        writer = place.open()
+        writer.append([b"first"], sync=True)
+        writer.append([b"second"], sync=True)
+        reader = place.open()
+        with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
+            owner_id = f"(select id from emberflow_call_owners where owner = '{writer.owner}')"
+            row = f"owner_id = {owner_id} and number = 0"
+            for damage in (
+                "set_byte(records, length(records) - 1, 1)",
+                "substring(records for 8)",
+                "substring(records for 16)",
+            ):
+                connection.execute("begin")
+                connection.execute(f"update emberflow_call_records set records = {damage} where {row}")
+                connection.execute("commit")
+                with pytest.raises(
+                    CorruptData, match="is corrupted: the row of emberflow_call_records"
+                ) as caught:
+                    reader.read_new()
+            assert "or delete it" in caught.value.way_out
+            where = caught.value.message.partition(" where ")[2]
+            connection.execute(f"delete from emberflow_call_records where {where}")
+            assert read_all(reader, writer.owner) == [b"second"]
+            # As the version before wrote it.
+            connection.execute(
+                f"insert into emberflow_call_records (owner_id, number, records) values ({owner_id}, 9, %s)",
+                (b"\x03\0\0\0old",),
+            )
+            assert read_all(reader, writer.owner) == [b"old"]
+        for store in (writer, reader):
+            store.close()
 
     def test_many_processes_may_make_the_tables(self, own_server: PostgresServer) -> None:
         place = Place(kind="postgres", address=own_server.dsn, job_id="first")

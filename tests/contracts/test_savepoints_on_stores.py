@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
 from emberflow.cli.main import main
-from emberflow.engines.call_stores.files import FileCallStore, read_records
+from emberflow.engines.call_stores.files import FileCallStore
+from emberflow.engines.call_stores.framing import parse_part
+from emberflow.engines.call_stores.part_files import PartFiles
 from emberflow.engines.savepoint_calls import PLACE, CallsCopy, noted_place
 from emberflow.errors import CheckpointUnusable, CorruptData
 from emberflow.savepoints.reader import SavepointReader
@@ -156,21 +158,27 @@ def writer_at(path: Path) -> SavepointWriter:
 
 
 def copied(path: Path) -> list[bytes]:
-    return [record for _, data in SavepointReader(path).call_files() for record in read_records(data)[0]]
+    return [record for _, data in SavepointReader(path).call_files() for record in parse_part(data).records]
 
 
-class Disturbed(FileCallStore):
+class Listing(PartFiles):
     """Something happens between its first listing and the reading of what is listed."""
 
     def __init__(self, directory: Path, happens: Callable[[], object]) -> None:
-        super().__init__(directory)
+        super().__init__(directory, "reader")
         self._to_happen = [happens]
 
-    def _files(self) -> list[Path]:
-        found = super()._files()
+    def parts(self) -> list[Path]:
+        found = super().parts()
         if self._to_happen:
             self._to_happen.pop()()
         return found
+
+
+class Disturbed(FileCallStore):
+    def __init__(self, directory: Path, happens: Callable[[], object]) -> None:
+        super().__init__(directory)
+        self._files = Listing(directory, happens)
 
 
 def test_a_part_that_is_replaced_while_it_is_copied_is_there(tmp_path: Path) -> None:

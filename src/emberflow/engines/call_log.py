@@ -28,7 +28,7 @@ from emberflow.engines.call_index import (
     parked_record,
 )
 from emberflow.engines.call_stores.contract import CallStore
-from emberflow.errors import CallLogFailed, NotSerializable
+from emberflow.errors import CallLogFailed, CheckpointError, NotSerializable
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.durable import CallRecord
 
@@ -63,6 +63,7 @@ class StoredCallLog:
         self._writer: threading.Thread | None = None
         self._closed = False
         self._failure: CallLogFailed | None = None
+        self._damage: CheckpointError | None = None
         self._numbers = itertools.count()
 
     # calls
@@ -190,9 +191,21 @@ class StoredCallLog:
     def refresh(self) -> None:
         """Takes in what other processes wrote."""
         with self._lock:
+            if self._damage is not None:
+                raise self._damage
             for owner, records in self._store.read_new():
-                for data in records:
-                    self._index.apply(owner, decode(data))
+                for record in self._decoded(owner, records):
+                    self._index.apply(owner, record)
+
+    def _decoded(self, owner: str, records: list[bytes]) -> list[Record]:
+        try:
+            return [decode(data) for data in records]
+        except CheckpointError as error:
+            # They are not given again: whoever asks again must not believe that there is nothing.
+            error.message = f"the log of durable calls cannot be read: {error.message}"
+            error.cause = f"{error.cause} (written by process {owner})"
+            self._damage = error
+            raise
 
     def follow(self, *, at_once: bool = False) -> None:
         """The same for a process that only reads: what is done goes, as far as the workers' epochs tell. Not more often

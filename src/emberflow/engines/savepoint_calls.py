@@ -8,12 +8,14 @@ from typing import Self
 from emberflow.engines.call_index import carried_over
 from emberflow.engines.call_stores.addresses import call_store_option, job_store
 from emberflow.engines.call_stores.contract import CallStore
-from emberflow.engines.call_stores.files import PART, as_part, read_records
+from emberflow.engines.call_stores.framing import NEWEST, End, as_part, parse_part
+from emberflow.engines.call_stores.part_files import PART
 from emberflow.engines.call_stores.redaction import shown
 from emberflow.errors import CheckpointUnusable
 from emberflow.events.codecs import decode
 from emberflow.events.stored_files import corrupt, read_json, write_json
 from emberflow.plan.job import JobConfig
+from emberflow.savepoints.form import CALLS_FOLDER, damaged
 from emberflow.savepoints.restore import SavepointStart
 from emberflow.savepoints.writer import SavepointWriter
 
@@ -54,7 +56,7 @@ def place_calls(start: SavepointStart, address: str, directory: str, job_id: str
         record
         for name, data in start.reader.call_files()
         if name.endswith(PART)
-        for record in read_records(data)[0]
+        for record in _whole(data, start.reader.path / CALLS_FOLDER / name)
         if carried_over(decode(record), start.first_epoch)
     ]
     if records:
@@ -64,6 +66,15 @@ def place_calls(start: SavepointStart, address: str, directory: str, job_id: str
                 store.append(records[first : first + _AT_ONCE], sync=True)
         finally:
             store.close()
+
+
+def _whole(data: bytes, path: Path) -> list[bytes]:
+    """The records of a part in a savepoint, which is written at once."""
+    parsed = parse_part(data)
+    # A copy of the version before may hold the torn tail of a file.
+    if parsed.end is End.CLEAN or (parsed.end is End.PARTIAL and parsed.version < NEWEST):
+        return parsed.records
+    raise damaged(str(path))
 
 
 # where the log of a job is that does not run

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.files import FileCallStore, read_records
+from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.call_stores.objects import ObjectCallStore
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.operators.durable import RETURNED, CallRecord
@@ -315,35 +313,6 @@ def test_a_call_that_another_process_forgot_stays_forgotten(tmp_path: Path) -> N
     last = log_in(tmp_path)
     last.begin(1)
     assert last.find("s/k-1/1/1") == record("s/k-1/1/1", "well")
-
-
-@given(values=st.lists(st.text(max_size=50), max_size=6), cut=st.integers(0, 400))
-@settings(deadline=None, max_examples=200)
-def test_a_torn_tail_is_dropped(
-    values: list[str], cut: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("calls")
-    log = log_in(folder)
-    ends = [0]
-    for number, value in enumerate(values):
-        log.write_now(record(f"a/{number}", value))
-        ends.append(next(folder.glob("*.calls")).stat().st_size)
-    log.close()
-    for path in folder.glob("*.calls"):
-        path.write_bytes(path.read_bytes()[:cut])
-    again = log_in(folder)
-    again.begin(0)
-    whole = sum(1 for end in ends[1:] if end <= cut)
-    assert [again.find(f"a/{number}") is not None for number in range(len(values))] == [
-        number < whole for number in range(len(values))
-    ]
-
-
-@given(data=st.binary(max_size=300))
-def test_any_bytes_can_be_read(data: bytes) -> None:
-    records, length = read_records(data)
-    assert length <= len(data)
-    assert all(isinstance(item, bytes) for item in records)
 
 
 def test_an_answer_that_cannot_be_stored_is_named(tmp_path: Path) -> None:

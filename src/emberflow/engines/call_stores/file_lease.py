@@ -1,10 +1,10 @@
 """How processes that share a directory show each other that they are alive. Used by `files.py`.
 
-The lease of a process is a file that it keeps locked, holds the name of its machine, and is touched again and again. A free
-lock means that the process has ended: the kernel releases it at that moment, however the process ended. A lock that is held
-on this machine means that the process lives, however late its heartbeat is: a busy machine is no death. Only the lock of
-a process on *another* machine may outlive it (a network file system learns late that a machine is gone), so there the
-heartbeat decides.
+The lease of a process is a file that it keeps locked and touches again and again; it holds the name of its machine and a
+note of the process. A free lock means that the process has ended: the kernel releases it at that moment, however the
+process ended. A lock that is held on this machine means that the process lives, however late its heartbeat is: a busy
+machine is no death. Only the lock of a process on *another* machine may outlive it (a network file system learns late that
+a machine is gone), so there the heartbeat decides.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from pathlib import Path
 from emberflow.events.private_files import open_private
 
 LEASE_S = 10.0
+NOTE_AT = 256
+"""Bytes before the note of a lease: the name of the machine, filled up."""
+_NOTE_SPACE = 512
 _BEAT_S = 1.0
 
 
@@ -33,6 +36,7 @@ class FileLeases:
         self._directory = directory
         self._lease_s = lease_s
         self._own: int | None = None
+        self._noted = False
         self._beats: dict[str, tuple[int, float]] = {}
         self._closed = threading.Event()
 
@@ -45,7 +49,8 @@ class FileLeases:
         lease = open_private(hidden, os.O_WRONLY | os.O_CREAT)
         try:
             fcntl.flock(lease, fcntl.LOCK_EX)
-            os.write(lease, this_machine())
+            # With space for the note: a full disk must not keep it from being written later.
+            os.write(lease, this_machine().ljust(NOTE_AT)[:NOTE_AT] + bytes(_NOTE_SPACE))
             os.rename(hidden, self._path(owner))
         except OSError:
             os.close(lease)
@@ -54,8 +59,18 @@ class FileLeases:
         _HELD.add(self)
         threading.Thread(target=self._beat, args=(owner,), name="emberflow-lease", daemon=True).start()
 
+    def note(self, data: bytes) -> None:
+        """Written into the lease in place of the note before. A crash of the process leaves it; one of the machine may
+        leave one that is up to a second older."""
+        if self._own is not None:
+            # Without it, less is known of what a crash may have torn; that is no reason to fail.
+            with contextlib.suppress(OSError):
+                os.pwrite(self._own, data, NOTE_AT)
+            self._noted = True
+
     def give_up(self) -> None:
         self._closed.set()
+        self._sync_note()
         if self._own is not None:
             os.close(self._own)
             self._own = None
@@ -67,7 +82,7 @@ class FileLeases:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:
-                    if file.read() == this_machine():
+                    if machine_in(file.read(NOTE_AT)) == this_machine():
                         return True
                 else:
                     return False
@@ -93,20 +108,38 @@ class FileLeases:
         while not self._closed.wait(_BEAT_S):
             with contextlib.suppress(OSError):
                 os.utime(self._path(owner))
+            self._sync_note()
+
+    def _sync_note(self) -> None:
+        descriptor = self._own
+        if self._noted and descriptor is not None:
+            self._noted = False
+            with contextlib.suppress(OSError):
+                os.fsync(descriptor)
 
     def _path(self, owner: str) -> Path:
         return self._directory / f"{owner}.lease"
+
+
+def machine_in(lease: bytes) -> bytes:
+    return lease[:NOTE_AT].strip(b"\0 ")
 
 
 @cache
 def this_machine() -> bytes:
     """The same for all processes under one running kernel, and for no others."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+        return _BOOT.read_bytes().strip()
     except OSError:
         return f"{platform.node()}-{uuid.getnode():x}".encode()
 
 
+def same_boot(lease: bytes) -> bool:
+    """Whether the lease was taken on this machine, and the machine has not been booted since."""
+    return machine_in(lease) == this_machine() and _BOOT.exists()
+
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _HELD: weakref.WeakSet[FileLeases] = weakref.WeakSet()
 
 

@@ -49,7 +49,18 @@ class ObjectFiles:
         return shown(self._uri)
 
     def put(self, path: str, data: bytes) -> None:
-        """All or nothing on S3 and Google's buckets; elsewhere a crash leaves a beginning."""
+        """A new object, all or nothing, but for an empty one that Azure may leave."""
+        if self._system.type_name not in _WITH_DIRECTORIES:
+            self.overwrite(path, data)
+            return
+        # No name that is looked for, until everything is there.
+        draft = f"{path}.draft"
+        self.overwrite(draft, data)
+        base = self._base
+        self._guarded("cannot be written", lambda: self._system.move(f"{base}/{draft}", f"{base}/{path}"))
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """An object that may be there already; a crash may leave a beginning."""
 
         def put() -> None:
             full = f"{self._base}/{path}"

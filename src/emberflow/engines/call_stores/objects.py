@@ -15,13 +15,16 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from emberflow.engines.call_stores.files import framed, read_records
+from emberflow.engines.call_stores.framing import End, framed, parse_frames
 from emberflow.engines.call_stores.moving import until_whole
 from emberflow.engines.call_stores.object_files import Listed, ObjectFiles
-from emberflow.errors import CallLogFailed
+from emberflow.errors import CallLogFailed, CorruptData
 
-_MAGIC = b"EFCO\x01"
-_HEADER = struct.Struct("<5sI")
+_KIND = b"EFCO"
+_VERSION = 2
+_FRAMES_OF = {1: 2, 2: 3}
+"""version of an object -> version of its frames"""
+_HEADER = struct.Struct("<4sBI")
 _BEAT_S = 5.0
 _LEASE_S = 20.0
 _HELD_S = 0.5
@@ -113,7 +116,7 @@ class ObjectCallStore:
             path = _path(self.owner, self._generation, self._number)
             # Never used again, even if this fails: the object may be there all the same, and may have been read.
             self._number += 1
-            self._files.put(path, _HEADER.pack(_MAGIC, len(added)) + b"".join(added))
+            self._files.put(path, _HEADER.pack(_KIND, _VERSION, len(added)) + b"".join(added))
             self._written.append(path)
         self._held = []
         self._failing = False
@@ -158,7 +161,13 @@ class ObjectCallStore:
     def read_new(self) -> list[tuple[str, list[bytes]]]:
         found: dict[str, list[bytes]] = {}
         # What has gone was replaced or taken over: its records stand in an object that the listing did not show yet.
-        until_whole(lambda: self._read_listed(found), self._files.place)
+        before = dict(self._read_to)
+        try:
+            until_whole(lambda: self._read_listed(found), self._files.place)
+        except BaseException:
+            # Nobody was given what was read.
+            self._read_to = before
+            raise
         return [(owner, records) for owner, records in found.items() if records]
 
     def _read_listed(self, found: dict[str, list[bytes]]) -> bool:
@@ -171,12 +180,41 @@ class ObjectCallStore:
         for (owner, generation, number, taken), content in zip(wanted, contents, strict=True):
             if content is None:
                 continue
-            records, whole = _parsed(content)
-            # A part of an object means that it is still being written, or that its owner died or gave up meanwhile: as
-            # long as it is the last one, it is looked at again.
+            records, whole = self._parsed(_path(owner, generation, number), content)
+            # An empty object is still being written, or its owner died or gave up meanwhile: as long as it is the last
+            # one, it is looked at again.
             self._read_to[owner, generation] = (number + 1, 0) if whole else (number, len(records))
             found.setdefault(owner, []).extend(records[taken:])
         return None not in contents
+
+    def _parsed(self, path: str, content: bytes) -> tuple[list[bytes], bool]:
+        """The records of an object, and whether it is there yet. Objects appear whole, so any other one is damaged."""
+        if not content:
+            return [], False
+        cause = ""
+        if len(content) < _HEADER.size:
+            cause = f"it has {len(content)} bytes"
+        else:
+            kind, version, count = _HEADER.unpack_from(content)
+            if kind != _KIND or version not in _FRAMES_OF:
+                cause = f"it begins with {content[:5]!r}, which no version up to this one writes"
+            else:
+                parsed = parse_frames(content, _FRAMES_OF[version], _HEADER.size)
+                if parsed.end is End.CLEAN and len(parsed.records) == count:
+                    return parsed.records, True
+                if version == 1 and parsed.end is not End.BAD:
+                    # Was not always written at once by the version before.
+                    return parsed.records, False
+                cause = parsed.cause or f"it holds {len(parsed.records)} of {count} records"
+        owner = path.partition("/")[0]
+        raise CorruptData(
+            f"the log of durable calls is corrupted: {self._files.place}/{path}",
+            cause=cause,
+            way_out="restore the object from a backup, or name a folder in call_store that nothing else writes to; or move"
+            f" every object below {owner}/ elsewhere: the job then goes on, and calls whose answers were recorded only"
+            " there are made again",
+            committed="nothing was removed",
+        )
 
     def _unread(self) -> list[tuple[str, int, int, int]]:
         """(owner, generation, number, records known already) of what one listing shows to be new."""
@@ -187,7 +225,7 @@ class ObjectCallStore:
                 continue
             if rest == [_LEASE]:
                 self._unchanged_s(owner, listed)
-            elif len(rest) == 2:
+            elif len(rest) == 2 and rest[1].isdigit():
                 numbers.setdefault((owner, int(rest[0])), []).append(int(rest[1]))
         self._read_to = {part: at for part, at in self._read_to.items() if part in numbers}
         wanted: list[tuple[str, int, int, int]] = []
@@ -241,7 +279,7 @@ class ObjectCallStore:
     def _beat(self) -> None:
         # Its length tells it from the one before, so that a listing is enough to see that it has changed.
         self._beats += 1
-        self._files.put(f"{self.owner}/{_LEASE}", b"%d " % self._beats + b"." * (self._beats % 100))
+        self._files.overwrite(f"{self.owner}/{_LEASE}", b"%d " % self._beats + b"." * (self._beats % 100))
 
     def _keep_lease(self) -> None:
         while not self._closed.wait(self._beat_s) and not self._lost:
@@ -260,18 +298,3 @@ class ObjectCallStore:
 
 def _path(owner: str, generation: int, number: int) -> str:
     return f"{owner}/{generation:09d}/{number:09d}"
-
-
-def _parsed(content: bytes) -> tuple[list[bytes], bool]:
-    """The whole records of an object, and whether these are all."""
-    if len(content) < _HEADER.size:
-        return [], False
-    magic, count = _HEADER.unpack_from(content)
-    if magic != _MAGIC:
-        raise CallLogFailed(
-            "the log of durable calls holds an object of another kind",
-            cause=f"it begins with {content[:8]!r}",
-            way_out="name a folder in call_store that nothing else writes to",
-        )
-    records, _ = read_records(content[_HEADER.size :], at_start=False)
-    return records, len(records) == count

@@ -12,6 +12,7 @@ import os
 import struct
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, LiteralString, TypeVar
 
@@ -19,7 +20,8 @@ import psycopg
 
 import emberflow.engines.call_stores.postgres_connection as pg
 from emberflow.engines.call_stores.postgres_lease import PostgresLease
-from emberflow.errors import CallLogFailed
+from emberflow.engines.call_stores.redaction import shown
+from emberflow.errors import CallLogFailed, CorruptData
 
 T = TypeVar("T")
 
@@ -31,6 +33,10 @@ _PATIENCE_S = 15.0
 _PAUSE_S = 0.2
 
 _LENGTH = struct.Struct("<I")
+_START = struct.Struct("<5sI")
+"""kind and version, checksum of what follows. Rows of the version before begin with a length, which is never as large as
+these letters."""
+_KIND = b"EFCG\x02"
 
 _INSERT = "insert into emberflow_call_records (owner_id, number, records) values (%b, %b, %b) on conflict do nothing"
 # In one statement, so that it is one way there and back.
@@ -160,10 +166,25 @@ class PostgresCallStore:
                 return cursor.execute(_READ, (*known, self._job_id, self.owner)).fetchall()
 
         found: dict[str, list[bytes]] = {}
+        read_to: dict[int, int] = {}
         for owner_id, owner, number, packed in self._retried("cannot be read", read):
-            found.setdefault(owner, []).extend(_unpacked(packed))
-            self._read_to[owner_id] = number
+            try:
+                found.setdefault(owner, []).extend(_unpacked(packed))
+            except ValueError as error:
+                raise self._damaged(owner_id, number, str(error)) from error
+            read_to[owner_id] = number
+        self._read_to |= read_to
         return [(owner, records) for owner, records in found.items() if records]
+
+    def _damaged(self, owner_id: int, number: int, cause: str) -> CorruptData:
+        row = f"owner_id = {owner_id} and number = {number}"
+        return CorruptData(
+            f"the log of durable calls in {shown(self._dsn)} is corrupted: the row of emberflow_call_records where {row}",
+            cause=cause,
+            way_out="restore the row from a backup; or delete it: the job then goes on, and calls whose answers were"
+            " recorded only there are made again",
+            committed="nothing was removed",
+        )
 
     def owners(self) -> list[str]:
         query = "select owner from emberflow_call_owners where job_id = %s and owner <> %s order by owner"
@@ -227,15 +248,25 @@ class PostgresCallStore:
 
 
 def _packed(records: Sequence[bytes]) -> bytes:
-    return b"".join(part for record in records for part in (_LENGTH.pack(len(record)), record))
+    body = b"".join(part for record in records for part in (_LENGTH.pack(len(record)), record))
+    return _START.pack(_KIND, zlib.crc32(body)) + body
 
 
 def _unpacked(packed: bytes) -> list[bytes]:
+    """Raises ValueError."""
     records: list[bytes] = []
     position = 0
+    if packed.startswith(_KIND):
+        if len(packed) < _START.size or _START.unpack_from(packed)[1] != zlib.crc32(packed[_START.size :]):
+            raise ValueError("its checksum does not match")
+        position = _START.size
     while position < len(packed):
+        if position + _LENGTH.size > len(packed):
+            raise ValueError(f"it ends in the middle of record {len(records) + 1}")
         (length,) = _LENGTH.unpack_from(packed, position)
         position += _LENGTH.size
+        if position + length > len(packed):
+            raise ValueError(f"it ends in the middle of record {len(records) + 1}")
         records.append(packed[position : position + length])
         position += length
     return records
