@@ -44,16 +44,16 @@ import json
 import re
 from typing import Any, ClassVar
 
+from emberflow.rendering.masked_repr import masked_repr
+from emberflow.rendering.plain_text import clean, clean_lines
+from emberflow.rendering.secret_names import scrub
+
 SHORT = 120
 
 
 def shorten(value: object, limit: int = SHORT) -> str:
-    """The value as a user would recognise it, cut to `limit` characters; never raises."""
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<{type(value).__name__}, repr() raised {type(error).__name__}>"
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """The value as a user would recognise it, cut to `limit` characters, without what looks like a secret; never raises."""
+    return masked_repr(value, limit)
 
 
 def describe_cause(error: BaseException) -> str:
@@ -61,7 +61,7 @@ def describe_cause(error: BaseException) -> str:
     if isinstance(error, EmberflowError):
         return str(error).splitlines()[0]
     try:
-        text = " ".join(str(error).split())
+        text = clean(scrub(" ".join(str(error).split())))
     except Exception as failure:
         text = f"<str() raised {type(failure).__name__}>"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -87,7 +87,7 @@ class EmberflowError(Exception):
             lines.append(f"  what to do: {self.way_out}")
         if self.committed:
             lines.append(f"  {self.committed}")
-        return "\n".join(lines)
+        return clean_lines("\n".join(lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self).__name__, self.message, self.cause, self.way_out, self.committed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from emberflow.testing import spark_missing
 
 PROGRAM = Path(__file__).with_name("stores_everything.py")
 HANG_GUARD_S = 500
+BELOW_A_CLOSED_DIRECTORY = re.compile(r"checkpoint/spark/|tmp/[^/]+/")
 
 COMMON = [
     "checkpoint",
@@ -39,15 +41,22 @@ COMMON = [
 KINDS = {
     "memory": [*COMMON, "checkpoint/local/chk-*.ckpt"],
     "sqlite": [*COMMON, "checkpoint/state.db", "checkpoint/state.db-wal", "checkpoint/state.db-shm"],
-    "spark": [*COMMON, "checkpoint/channels.json", "checkpoint/starts", "checkpoint/limits/*.json"],
+    "spark": [
+        *COMMON,
+        "checkpoint/channels.json",
+        "checkpoint/starts",
+        "checkpoint/limits/*.json",
+        "tmp/emberflow-spark-*/local/blockmgr-*",
+    ],
 }
 
 
 def modes_of(engine: str, backend: str, folder: Path, umask: str) -> dict[str, int]:
     """Of everything below the folder while the job ran."""
+    (folder / "tmp").mkdir()
     done = subprocess.run(
         [sys.executable, str(PROGRAM), engine, backend, str(folder), umask],
-        env={**os.environ, "EMBERFLOW_QUIET": "1"},
+        env={**os.environ, "EMBERFLOW_QUIET": "1", "TMPDIR": str(folder / "tmp")},
         capture_output=True,
         text=True,
         check=False,
@@ -61,9 +70,9 @@ def modes_of(engine: str, backend: str, folder: Path, umask: str) -> dict[str, i
 def check(modes: dict[str, int], kinds: list[str]) -> None:
     missing = [kind for kind in kinds if not any(Path(path).match(kind) for path in modes)]
     assert not missing, f"the program no longer makes {missing}: {sorted(modes)}"
-    stored = {path: mode for path, mode in modes.items() if Path(path).parts[0] != "out"}
-    # Spark's own files go by the umask; the directory that they are in does not.
-    ours = {path: mode for path, mode in stored.items() if not path.startswith("checkpoint/spark/")}
+    stored = {path: mode for path, mode in modes.items() if Path(path).parts[0] != "out" and path != "tmp"}
+    # Spark's own files go by the umask; the directories that they are in do not.
+    ours = {path: mode for path, mode in stored.items() if not BELOW_A_CLOSED_DIRECTORY.match(path)}
     readable = {path: f"{mode:o}" for path, mode in ours.items() if mode & 0o077}
     assert readable == {}
     assert {mode & 0o777 for mode in ours.values()} == {0o700, 0o600}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command_group, directory_command
-from emberflow.observability.terminal_text import clean
+from emberflow.rendering.plain_text import clean
 
 if TYPE_CHECKING:
     from emberflow.engines.approval_answers import StoredQuestion

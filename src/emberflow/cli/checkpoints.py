@@ -13,6 +13,7 @@ from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.savepoint import size
 from emberflow.cli.subcommands import add_command
 from emberflow.errors import CheckpointUnusable
+from emberflow.rendering.plain_text import clean
 
 EPILOG = f"""\
 examples:
@@ -65,5 +66,5 @@ def run(args: argparse.Namespace) -> int:
         line = (
             f"{record.id:>8}  {record.kind:10}  {began}  {record.duration_ms:>6} ms  {size(record.bytes):>10}"
         )
-        print(f"{line}  {note}".rstrip())
+        print(f"{line}  {clean(note)}".rstrip())
     return ExitCode.OK

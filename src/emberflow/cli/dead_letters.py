@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command_group, directory_command
-from emberflow.observability.terminal_text import clean, fit
+from emberflow.observability.terminal_text import fit
+from emberflow.rendering.masked_repr import masked_repr, without_secrets
+from emberflow.rendering.plain_text import clean
+from emberflow.rendering.secret_names import scrub
 
 if TYPE_CHECKING:
     from emberflow.engines.dead_letters import Letter
@@ -84,7 +87,7 @@ def run_show(args: argparse.Namespace) -> int:
         print(json.dumps(letter.to_json()))
         return ExitCode.OK
     for name, value in letter.to_json().items():
-        text = value if isinstance(value, str) else json.dumps(value)
+        text = scrub(value if isinstance(value, str) else json.dumps(without_secrets(value)))
         if name == "failed_ms":
             text = f"{value} ({_time(letter)} UTC)"
         print(f"{name:<11} {clean(text)}")
@@ -123,8 +126,10 @@ def _line(letter: Letter) -> str:
     where = f"{body['agent']}/{body['action']}" if body["action"] else body["agent"]
     mark = "  (redriven)" if letter.redriven else ""
     error = f"{body['error_type']}: {body['error']}" if body["error"] else body["error_type"]
-    return f"{letter.id}  {_time(letter)}  {clean(where)}  {fit(clean(repr(body['key'])), 30)}  " + (
-        f"{fit(clean(error), _WIDTH)}{mark}"
+    key = masked_repr(body["key"], _WIDTH)
+    return (
+        f"{clean(letter.id)}  {_time(letter)}  {clean(where)}  {fit(key, 30)}  "
+        f"{fit(clean(scrub(error)), _WIDTH)}{mark}"
     )
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command, add_command_group
 from emberflow.errors import InvalidArgument
+from emberflow.rendering.masked_repr import masked_repr
+from emberflow.rendering.plain_text import clean
+from emberflow.rendering.secret_names import MASK, is_hidden
 
 if TYPE_CHECKING:
     from emberflow.savepoints import Savepoint, StateStep
@@ -28,6 +31,7 @@ A key is read as JSON where it is JSON (1, "1", ["a", 2]: a list stands for a tu
 {EXIT_CODES_HELP}"""
 
 _SHOWN_KEYS = 20
+_LONGEST = 1_000_000
 
 
 def add_parser(subparsers: Any) -> None:
@@ -182,7 +186,7 @@ def _show_manifest(savepoint: Savepoint, *, as_json: bool) -> None:
     print(f"{_totals(savepoint)}, {manifest.max_parallelism} key groups, epoch {manifest.epoch}")
     for uid, source in savepoint.sources.items():
         ended = sum(source.ended)
-        print(f"  source {uid}: {len(source.positions)} channels{f', {ended} ended' if ended else ''}")
+        print(f"  source {clean(uid)}: {len(source.positions)} channels{f', {ended} ended' if ended else ''}")
     for uid, step in savepoint.steps.items():
         summary = step.summary
         parts = [f"{summary.keys:,} keys"]
@@ -193,16 +197,17 @@ def _show_manifest(savepoint: Savepoint, *, as_json: bool) -> None:
         ):
             if count:
                 parts.append(f"{count:,} {name}")
-        print(f"  {summary.kind} {uid}: {', '.join(parts)}, {size(summary.bytes)}")
+        print(f"  {summary.kind} {clean(uid)}: {', '.join(parts)}, {size(summary.bytes)}")
 
 
 def _show_key(key: Any, values: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"key": key, "values": values}, default=repr))
         return
-    print(f"{key!r}")
+    print(masked_repr(key, _LONGEST))
     for name, value in values.items():
-        print(f"  {name} = {value!r}")
+        shown = MASK if is_hidden(name, value) else masked_repr(value, _LONGEST)
+        print(f"  {clean(name)} = {shown}")
 
 
 def _totals(savepoint: Savepoint) -> str:

@@ -35,7 +35,7 @@ from emberflow.observability.plain_line import (
     fast_dumps,
     time_text,
 )
-from emberflow.observability.secret_names import MASK, is_hidden, scrub
+from emberflow.rendering.secret_names import MASK, is_hidden, scrub
 
 # Bounds that hold at every level: structures that contain themselves many times over must not fill the disk.
 _DEEPEST = 100

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from emberflow.observability.event_reader import LoggedEvent, key_text
-from emberflow.observability.terminal_text import Color, clean, fit, pad, paint, width_of
+from emberflow.observability.terminal_text import Color, fit, pad, paint, width_of
+from emberflow.rendering.plain_text import clean
 
 _SAMPLE = 500
 _TIME_WIDTH = len("07-31 12:00:00.000")

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from emberflow.events.agent_events import Event
 from emberflow.observability.event_record import EventRecord
-from emberflow.observability.secret_names import is_hidden
+from emberflow.rendering.secret_names import is_hidden
 
 VERSION = 1
 _FEW_VALUES = 64

@@ -17,23 +17,6 @@ def paint(text: str, color: Color, *, enabled: bool) -> str:
     return f"\x1b[{color.value}m{text}\x1b[0m" if enabled and text else text
 
 
-def clean(text: str) -> str:
-    """One line without control characters: what an event holds must not drive the reader's terminal."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    if character.isspace():
-        return " "
-    return (
-        character.encode("ascii", "backslashreplace").decode()
-        if ord(character) > 127
-        else repr(character)[1:-1]
-    )
-
-
 def width_of(text: str) -> int:
     """Columns that a clean text takes: wide characters take two, those that join the one before none."""
     if text.isascii():

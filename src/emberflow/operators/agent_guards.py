@@ -22,7 +22,8 @@ from emberflow.errors import (
 )
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
-from emberflow.operators.durable import CallLog, CallRecord, storable
+from emberflow.operators.durable import CallLog, CallRecord
+from emberflow.operators.stored_errors import storable
 from emberflow.plan.agent_guards import Guards, Retry
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
 from emberflow.operators.budgets import Amounts
-from emberflow.operators.durable import RETURNED, CallLog, CallRecord, storable
+from emberflow.operators.durable import RETURNED, CallLog, CallRecord
 from emberflow.operators.guard_context import Beyond
 from emberflow.operators.guard_timers import Due
+from emberflow.operators.stored_errors import storable
 from emberflow.state.memory import Write
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ async def leave_behind(
         outcome = ActionOutcome(sent=sent, writes=run.journal.writes, spent=spent, later=later)
     else:
         # What a failed action spent is spent all the same.
-        outcome = ActionOutcome(sent=[], writes=[], error=storable(failure), spent=spent)
+        outcome = ActionOutcome(
+            sent=[], writes=[], error=storable(failure, run.agent.resources.secrets), spent=spent
+        )
     record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
     try:
         await log.write(record)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from itertools import zip_longest
+from typing import Any, Protocol, cast
 
-from emberflow.errors import InvalidArgument, NotSerializable, ReplayMismatch, describe_cause, shorten
-from emberflow.events.codecs import encode
+from emberflow.errors import InvalidArgument, ReplayMismatch, shorten
 from emberflow.events.identity import DIGITS, fingerprint
+from emberflow.operators.stored_errors import mask, storable
+from emberflow.rendering.secret_names import MASK, is_hidden
 
 STARTED, RETURNED, RAISED = "started", "returned", "raised"
 
@@ -79,10 +81,14 @@ class CallLog(Recorded, Protocol):
 class ActionCalls:
     """The durable calls of one action, in the order in which it makes them."""
 
-    __slots__ = ("_count", "_log", "_prefix", "_restarts", "raised")
+    __slots__ = ("_count", "_log", "_prefix", "_restarts", "_secrets", "raised")
 
-    def __init__(self, log: Recorded, prefix: str, *, restarts: bool) -> None:
+    def __init__(
+        self, log: Recorded, prefix: str, *, restarts: bool, secrets: Collection[str] = frozenset()
+    ) -> None:
+        """`secrets` are kept out of what is written about a call; its answer is recorded as it is."""
         self._log = log
+        self._secrets = secrets
         self._prefix = prefix
         self._restarts = restarts
         self._count = 0
@@ -94,13 +100,13 @@ class ActionCalls:
         self._count += 1
         name = _name(func)
         kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
+        names = _positional(func)[: len(args)]
         shown = [
-            *(shorten(arg, 60) for arg in args),
-            *(f"{key}={shorten(value, 60)}" for key, value in kwargs.items()),
+            *(_shown(given, arg) for given, arg in zip_longest(names, args, fillvalue="")),
+            *(f"{key}={_shown(key, value)}" for key, value in kwargs.items()),
         ]
-        return CallRecord(
-            f"{self._prefix}{self._count}", name, _digest(args, kwargs), f"{name}({', '.join(shown)})"
-        )
+        text = mask(f"{name}({', '.join(shown)})", self._secrets)
+        return CallRecord(f"{self._prefix}{self._count}", name, _digest(args, kwargs), text)
 
     def known(self, call: CallRecord) -> CallRecord | None:
         """What was recorded of the call when its action ran before; raises if that was another call."""
@@ -164,7 +170,7 @@ class ActionCalls:
         try:
             value = await make()
         except Exception as error:
-            await write(replace(call, outcome=RAISED, value=storable(error)))
+            await write(replace(call, outcome=RAISED, value=storable(error, self._secrets)))
             self.raised.append(call.call_id)
             raise
         await write(replace(call, outcome=RETURNED, value=value))
@@ -196,12 +202,24 @@ def takes_idempotency_key(func: Any) -> bool:
         return False
 
 
-def storable(error: Exception) -> Exception:
-    try:
-        encode(error)
-    except NotSerializable:
-        return RuntimeError(describe_cause(error))
-    return error
+def _positional(func: Any) -> tuple[str, ...]:
+    """The names of arguments that are given by their place."""
+    given = 0
+    while isinstance(func, functools.partial):
+        given += len(func.args)
+        func = cast("Any", func.func)
+    if inspect.ismethod(func):
+        given, func = given + 1, func.__func__
+    return _parameters(func)[given:] if inspect.isfunction(func) else ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(func: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(func).parameters)
+
+
+def _shown(name: str, value: Any) -> str:
+    return MASK if is_hidden(name, value) else shorten(value, 60)
 
 
 def _name(func: Any) -> str:

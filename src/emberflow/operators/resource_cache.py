@@ -14,6 +14,7 @@ from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.admission import Gate, Ledgers, MemoryLedgers
 from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.resource_views import admitted, unwrapped
+from emberflow.operators.stored_errors import mask
 from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.resource_providers import ResourceProvider
 from emberflow.plan.resources import ResourceType, Secret
@@ -46,7 +47,8 @@ class ResourceCache:
         self._lock = threading.RLock()
         self._made: dict[tuple[ResourceType, str], Any] = {}
         self._making: list[str] = []
-        self._secrets: set[str] = set()
+        self.secrets: set[str] = set()
+        """Those that resources were made with, as their values."""
         self.users = 0
 
     def get_resource(self, name: str, type: ResourceType) -> Any:
@@ -149,7 +151,7 @@ class ResourceCache:
         if isinstance(value, Secret):
             found = value.resolve()
             if found:
-                self._secrets.add(found)
+                self.secrets.add(found)
             return found
         if value.__class__ is dict:
             return {name: self._revealed(item) for name, item in value.items()}
@@ -166,9 +168,7 @@ class ResourceCache:
         return True
 
     def _masked(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+        return mask(text, self.secrets)
 
     def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
         named = self._plan.resource_providers.get(kind, {})

@@ -178,8 +178,10 @@ class RunnerContext(ResourceAccess, ContextGuards):
     def _durable_calls(self) -> ActionCalls | None:
         log = self.log_of_calls()
         if log is not None and self._durable is None:
-            restarts = self._run.agent.restarts_on_mismatch
-            self._durable = ActionCalls(log, self.call_prefix, restarts=restarts)
+            agent = self._run.agent
+            self._durable = ActionCalls(
+                log, self.call_prefix, restarts=agent.restarts_on_mismatch, secrets=agent.resources.secrets
+            )
         return self._durable
 
     def _count_call(self) -> str:

@@ -22,7 +22,7 @@ from emberflow.observability import event_json, plain_line
 from emberflow.observability.event_json import EventJson
 from emberflow.observability.event_record import EventRecord
 from emberflow.observability.plain_line import PlainLines, time_text
-from emberflow.observability.secret_names import is_hidden, scrub
+from emberflow.rendering.secret_names import is_hidden, scrub
 from tests.unit.observability.logs import error, record, settings
 
 

@@ -8,7 +8,8 @@ from emberflow.observability.event_json import EventJson
 from emberflow.observability.event_reader import LoggedEvent, ReadCounts, parse_line
 from emberflow.observability.event_record import EventRecord
 from emberflow.observability.event_view import short_attributes, table_lines, tree_lines
-from emberflow.observability.terminal_text import clean, fit, pad, width_of
+from emberflow.observability.terminal_text import fit, pad, width_of
+from emberflow.rendering.plain_text import clean
 from tests.unit.observability.logs import error, record, settings
 
 JSON = EventJson(settings("logs"))

@@ -45,6 +45,8 @@ def own_session(master: str | None) -> Any:
         "spark.driver.memory": "2g",
         "spark.log.level": "WARN",
         "spark.sql.warehouse.dir": os.path.join(work, "warehouse"),
+        # Shuffled records and working copies of state, which Spark leaves to the umask.
+        "spark.local.dir": os.path.join(work, "local"),
         "spark.speculation": "false",
         # Spark keeps what its user interface would show of a thousand past jobs; micro-batches are jobs.
         "spark.ui.retainedJobs": "20",

@@ -73,10 +73,11 @@ _ASSIGNMENT = re.compile(
                 | secret | authorization | credential | (?P<token>token) ) [\w-]{0,40} )
     (?P<sign> \\{0,8}["']? \s{0,8} [=:] \s{0,8} )
     (?P<value> "(?:[^"\\]|\\.)*(?:"|$) | '(?:[^'\\]|\\.)*(?:'|$) | \\+["'][^"']*(?:["']|$)
-             | (?:(?:bearer|basic)\s+)? [^\s,;)}\]"']+ )
+             | [\[({][^\])}]*(?:[\])}]|$) | (?:(?:bearer|basic)\s+)? [^\s,;)}\]"']+ )
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_ABSENT = ("None", "null")
 _NUMBER = re.compile(r"-?[0-9.]+|true|false|null|None", re.IGNORECASE)
 
 
@@ -92,7 +93,7 @@ def scrub(text: str) -> str:
 
 def _masked(found: re.Match[str]) -> str:
     value = found["value"]
-    if found["token"] and _NUMBER.fullmatch(value):
+    if value in _ABSENT or (found["token"] and _NUMBER.fullmatch(value)):
         return found[0]
     quote = re.match(r"\\*[\"']", value)
     around = quote[0] if quote else ""
