@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from emberflow.engines.call_index import (
     BEGAN,
@@ -22,6 +23,7 @@ from emberflow.engines.call_index import (
     DUE,
     ENDED,
     FORGOTTEN,
+    PARKED,
     CallIndex,
     Record,
     action_of,
@@ -37,6 +39,8 @@ _SMALLEST_PART = 1024 * 1024
 _ALIVE_S = 0.5
 
 Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+Notes = list[tuple[Any, ...]]
+"""What an attempt at an epoch has noted of actions and due times, without epoch and attempt."""
 
 
 class StoredCallLog:
@@ -54,6 +58,9 @@ class StoredCallLog:
         self._settled = -1
         self._place = ""
         self._attempt = 0
+        self._notes: Notes = []
+        self.touched = False
+        """Whether the epoch's present attempt has written or dropped answers."""
         self._part_limit = _SMALLEST_PART
         self._follow_s = 0.0
         # Whoever holds it may write, and finds what is stored and what is known in step.
@@ -72,6 +79,7 @@ class StoredCallLog:
         return self._index.calls.get(call_id)
 
     async def write(self, record: CallRecord) -> None:
+        self.touched = True
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         written = self._marked(record)
@@ -79,6 +87,7 @@ class StoredCallLog:
         await future
 
     def write_now(self, record: CallRecord) -> None:
+        self.touched = True
         written = self._marked(record)
         data = _encoded(written)
         with self._lock:
@@ -89,6 +98,7 @@ class StoredCallLog:
         return CALL, record, f"{self._store.owner}.{next(self._numbers)}"
 
     def forget(self, call_ids: Iterable[str]) -> None:
+        self.touched = True
         with self._lock:
             gone: list[Record] = [
                 (FORGOTTEN, action_of(item), self._index.mark_of(item))
@@ -135,12 +145,33 @@ class StoredCallLog:
         new = {item: count for item, count in actions.items() if self._index.parked_in(item) != now}
         if new:
             self._note(parked_record(*now, new))
+            self._remember(PARKED, new)
         self.flush()
 
     def done(self, action: str) -> None:
         """The action has ended for good, once the epoch is committed."""
         if self._index.is_known(action):
             self._note((DONE, self._epoch, self._place, self._attempt, action))
+            self._remember(DONE, action)
+
+    def notes(self) -> Notes:
+        """What the present attempt has noted, for one that takes its place."""
+        return self._notes
+
+    def note_again(self, notes: Notes) -> None:
+        """The present attempt repeats what an earlier one has noted."""
+        now = self._epoch, self._attempt
+        for kind, *rest in notes:
+            if kind == PARKED:
+                self._note(parked_record(*now, rest[0]))
+            elif kind == DONE:
+                self._note((DONE, self._epoch, self._place, self._attempt, rest[0]))
+            else:
+                self._note((DUE, *rest, *now))
+
+    def _remember(self, *note: Any) -> None:
+        if self._claims_actions:
+            self._notes.append(note)
 
     def flush(self) -> None:
         """What was noted is with the store. Raises what has kept the log from being written in the background."""
@@ -180,6 +211,7 @@ class StoredCallLog:
     def count_for(self, epoch: int, place: str = "", attempt: int = 0) -> None:
         """What is done from here on belongs to this epoch. Whether the one before is committed remains to be seen."""
         self._epoch, self._place, self._attempt = epoch, place, attempt
+        self._notes, self.touched = [], False
         self._note((BEGAN, epoch, place, attempt))
 
     def _rewrite(self) -> None:
@@ -224,6 +256,7 @@ class StoredCallLog:
         """The earliest time at which something is to be done in a task's state, if any."""
         if self._index.due.get(name) != at_ms:
             self._note((DUE, name, at_ms, self._epoch, self._attempt))
+            self._remember(DUE, name, at_ms)
 
     def next_due_ms(self) -> int | None:
         return min((at_ms for at_ms in self._index.due.values() if at_ms is not None), default=None)

@@ -84,6 +84,7 @@ class ActionRunner(KeyedOperator):
     ) -> None:
         self.calls = calls
         self.log = log
+        self.decides = log is not None
         self.approvals = approvals
 
     def open(self, context: Any) -> None:

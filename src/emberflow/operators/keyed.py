@@ -20,6 +20,8 @@ from emberflow.state.entry import Cursor
 class KeyedOperator(Operator):
     parks = False
     """Whether what is in flight may be stored, and let go."""
+    decides = False
+    """Whether serving the same input again may end differently: by what calls answer, and when."""
 
     def __init__(self, step: Step) -> None:
         super().__init__(step)

@@ -8,12 +8,24 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from emberflow.engines.call_stores.contract import CallStore
+from emberflow.engines.call_stores.decisions import DecisionStore
 from emberflow.engines.call_stores.redaction import shown
 from emberflow.errors import InvalidArgument, PackageMissing, describe_cause
 from emberflow.plan.job import JobConfig
 
 _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+# kind of place -> module and class
+_CALLS = {
+    "files": ("files", "FileCallStore"),
+    "postgres": ("postgres", "PostgresCallStore"),
+    "objects": ("objects", "ObjectCallStore"),
+}
+_DECISIONS = {
+    "files": ("decisions", "FileDecisions"),
+    "postgres": ("postgres_decisions", "PostgresDecisions"),
+    "objects": ("object_decisions", "ObjectDecisions"),
+}
 KNOWN = "a path, file://, postgresql://, s3://, gs://, abfs:// and hdfs://"
 
 
@@ -34,9 +46,20 @@ def job_store(address: str, directory: str, job_id: str) -> CallStore:
     return _class("files", "FileCallStore", "")(Path(directory))
 
 
+def job_decisions(address: str, directory: str, job_id: str) -> DecisionStore:
+    """Where a job's micro-batches keep their decisions: beside its calls."""
+    if not address:
+        return _class("decisions", "FileDecisions", "")(Path(directory))
+    return _open(address, job_id, _DECISIONS)
+
+
 def open_store(address: str, job_id: str) -> CallStore:
     """The store of one job. Raises InvalidArgument for an address of no known kind, PackageMissing when the package that
     it needs is not installed; whether the store can be reached shows on first use."""
+    return _open(address, job_id, _CALLS)
+
+
+def _open(address: str, job_id: str, classes: dict[str, tuple[str, str]]) -> Any:
     scheme, found, rest = address.partition("://")
     if not address or (found and not rest):
         raise InvalidArgument(f"call_store={shown(address)!r} names no place", way_out=f"give one of {KNOWN}")
@@ -44,14 +67,14 @@ def open_store(address: str, job_id: str) -> CallStore:
     match scheme.lower() if found else "file":
         case "file":
             directory = Path(unquote(urlsplit(address).path)) if found else Path(address).expanduser()
-            return _class("files", "FileCallStore", "")(directory / folder)
+            return _class(*classes["files"], "")(directory / folder)
         case kind if kind in _POSTGRES:
-            return _class("postgres", "PostgresCallStore", "postgres")(address, job_id)
+            return _class(*classes["postgres"], "postgres")(address, job_id)
         case kind if kind in _OBJECTS:
             place, question, settings = address.partition("?")
             # Once more, since it is taken off again with the rest of the URI: a job a/b is no part of a job a.
             uri = f"{place.rstrip('/')}/{quote(folder)}{question}{settings}"
-            return _class("objects", "ObjectCallStore", "files")(uri)
+            return _class(*classes["objects"], "files")(uri)
         case unknown:
             raise InvalidArgument(
                 f"there is no call store for {unknown}://", way_out=f"call_store takes {KNOWN}"

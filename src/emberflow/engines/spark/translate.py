@@ -90,9 +90,14 @@ class Translation:
         return self._frames[stage.id].mapInArrow(mapper, ROW_SCHEMA)
 
     def _level(self, current: Any, stages: list[Stage]) -> Any:
+        from pyspark.sql import functions as F
+
         timed = any(uses_processing_time(self._spec, stage) for stage in stages)
         processor = shims.make_processor(self._bootstrap, self._data, [stage.id for stage in stages], timed)
         mode = "ProcessingTime" if timed else "None"
+        if not timed:
+            # The batch's own time, the same when it is repeated; where there are timers, they tell it.
+            current = current.withColumn("at_ms", F.unix_millis(F.current_timestamp()))
         grouped = current.groupBy("kg")
         if self.start is None:
             return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode)

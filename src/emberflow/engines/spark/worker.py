@@ -10,7 +10,8 @@ from pathlib import Path
 
 from emberflow.engines.approvals import approvals_in
 from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.addresses import job_store
+from emberflow.engines.call_stores.addresses import job_decisions, job_store
+from emberflow.engines.call_stores.decisions import DecisionStore
 from emberflow.engines.calls import CallsOfJob, ThreadCalls
 from emberflow.engines.limit_ledger import FileLedgers
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
@@ -94,6 +95,7 @@ class WorkerStage:
 
 _calls: ThreadCalls | None = None
 _logs: dict[tuple[str, str, str], StoredCallLog] = {}
+_decisions: dict[tuple[str, str, str], DecisionStore] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
 _TASKS_PER_START = 10**12
@@ -109,6 +111,17 @@ def call_log(spec: JobSpec) -> StoredCallLog:
         for other in [key for key, log in _logs.items() if id(log) not in used]:
             _logs.pop(other).close()
         found = _logs[place] = StoredCallLog(job_store(*place), claims=not spec.batch)
+    return found
+
+
+def decisions(spec: JobSpec) -> DecisionStore:
+    """Where the job's micro-batches keep their decisions, one per process."""
+    place = (spec.call_store, spec.calls_dir, spec.job_id)
+    found = _decisions.get(place)
+    if found is None:
+        while len(_decisions) >= _KEPT:
+            del _decisions[next(iter(_decisions))]
+        found = _decisions[place] = job_decisions(*place)
     return found
 
 

@@ -1,0 +1,106 @@
+"""Where the tasks of a micro-batch write down what they decided, so that a repetition decides the same.
+
+Kept beside the log of durable calls, wherever that is. A decision is written once: the first one under a name stays, and
+everybody else follows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import uuid
+import zlib
+from pathlib import Path
+from typing import Protocol
+
+from emberflow.connectors.commit_ledger import sync_folder
+from emberflow.errors import CallLogFailed, CorruptData, describe_cause
+
+DECISIONS_FOLDER = "decisions"
+_HEADER = struct.Struct("<5sIQ")
+_MAGIC = b"EFBD\x01"
+
+
+class DecisionStore(Protocol):
+    """Failures are raised as `CallLogFailed`, damage as `CorruptData`."""
+
+    def find(self, name: str) -> bytes | None:
+        """What was decided under this name."""
+        ...
+
+    def decide(self, name: str, data: bytes) -> bool:
+        """Stores a decision, durably; False if there is one already, which stays."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """The batch is committed and will not be repeated; nothing happens if there is no such decision."""
+        ...
+
+
+class FileDecisions:
+    """One file each, linked into place: it appears whole, and once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / DECISIONS_FOLDER
+
+    def find(self, name: str) -> bytes | None:
+        path = self._directory / name
+        try:
+            return unframed(path.read_bytes(), str(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed(path, "read", error) from error
+
+    def decide(self, name: str, data: bytes) -> bool:
+        path = self._directory / name
+        temporary = self._directory / f".{uuid.uuid4().hex}"
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                file.write(framed(data))
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            sync_folder(self._directory)
+        except OSError as error:
+            raise _failed(path, "written", error) from error
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        return True
+
+    def forget(self, name: str) -> None:
+        # One that stays behind is never asked for again.
+        with contextlib.suppress(OSError):
+            (self._directory / name).unlink(missing_ok=True)
+
+
+def framed(data: bytes) -> bytes:
+    return _HEADER.pack(_MAGIC, zlib.crc32(data), len(data)) + data
+
+
+def unframed(stored: bytes, place: str) -> bytes:
+    """The decision behind its header; raises CorruptData if it is not as it was written."""
+    body = stored[_HEADER.size :]
+    if len(stored) < _HEADER.size or _HEADER.unpack_from(stored) != (_MAGIC, zlib.crc32(body), len(body)):
+        raise CorruptData(
+            f"the decisions of a micro-batch in {place} are damaged",
+            cause="length or checksum do not match",
+            way_out="restore the file from a copy of the checkpoint directory. Without it the batch would decide anew, "
+            "and lose or repeat output if a sink has committed it already",
+        )
+    return body
+
+
+def _failed(path: Path, what: str, error: OSError) -> CallLogFailed:
+    return CallLogFailed(
+        f"the decisions of a micro-batch in {path} cannot be {what}",
+        cause=describe_cause(error),
+        way_out="free space or let this user write there, then start the job again",
+        committed="nothing of the current batch was committed",
+    )

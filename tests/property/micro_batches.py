@@ -1,0 +1,240 @@
+"""The keyed level of a Spark job without Spark: state that is versioned by batch, timers, a sink that drops batches it
+has committed, and a worker process that can die at any step. What Spark promises, and nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import TaskContext
+
+from emberflow.engines.spark import worker
+from emberflow.engines.spark.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.keyed_worker import KeyedLevel
+from emberflow.engines.spark.packing import Row
+from emberflow.engines.spark.rows import PARKED
+from emberflow.events.batch import Batch
+from emberflow.events.packets import decode_packet
+from emberflow.plan.job_graph import JobGraph
+
+
+class Death(Enum):
+    """Where a worker or driver dies in the course of a batch."""
+
+    NEVER = auto()
+    AFTER_THE_FIRST_GROUP = auto()
+    BEFORE_THE_TASK_ENDS = auto()
+    BEFORE_THE_SINK_COMMITS = auto()
+    BEFORE_SPARK_COMMITS = auto()
+
+
+class _Died(Exception):
+    pass
+
+
+@dataclass
+class _Store:
+    """What Spark stores of one key group."""
+
+    variables: dict[str, Any] = field(default_factory=dict[str, Any])
+    timers: set[int] = field(default_factory=set[int])
+
+
+class _Handle:
+    """A processor's state handle, for the group that is being served."""
+
+    def __init__(self) -> None:
+        self.current = _Store()
+
+    def registerTimer(self, at_ms: int) -> None:
+        self.current.timers.add(at_ms)
+
+
+class _Value:
+    def __init__(self, handle: _Handle, name: str) -> None:
+        self._handle, self._name = handle, name
+
+    def get(self) -> Any:
+        return self._handle.current.variables.get(self._name)
+
+    def update(self, value: Any) -> None:
+        self._handle.current.variables[self._name] = value
+
+
+class _Map:
+    def __init__(self, handle: _Handle, name: str) -> None:
+        self._handle, self._name = handle, name
+
+    def _items(self) -> dict[Any, Any]:
+        return self._handle.current.variables.setdefault(self._name, {})
+
+    def getValue(self, key: Any) -> Any:
+        return self._items().get(key)
+
+    def updateValue(self, key: Any, value: Any) -> None:
+        self._items()[key] = value
+
+    def removeKey(self, key: Any) -> None:
+        self._items().pop(key, None)
+
+
+class _Context:
+    def __init__(self, batch: int, attempt: int) -> None:
+        self._properties = {"streaming.sql.batchId": str(batch), "sql.streaming.queryId": "query"}
+        self._attempt = attempt
+
+    def partitionId(self) -> int:
+        return 0
+
+    def taskAttemptId(self) -> int:
+        return self._attempt
+
+    def getLocalProperty(self, name: str) -> str | None:
+        return self._properties.get(name)
+
+
+class MicroBatches:
+    """A query with one keyed stage behind one source, served by one task."""
+
+    def __init__(self, graph: JobGraph, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        spec = JobSpec(
+            graph=graph,
+            job_id="job",
+            parallelism=1,
+            max_parallelism=4,
+            batch=False,
+            channels=dict.fromkeys(range(len(graph.stages)), 1),
+            at_end={0: False, 1: True},
+            max_records=1_000,
+            client_dir=str(home / "client"),
+            calls_dir=str(home / "calls"),
+            limits_dir=str(home / "limits"),
+            deadline_ms=40,
+        )
+        self._data = dump_spec(spec)
+        self._monkeypatch = monkeypatch
+        self._stored: dict[int, _Store] = {}
+        self._batch = 0
+        self._attempts = 0
+        self.committed: list[Any] = []
+        self.parked = 0
+        self._output_of: set[int] = set()
+        self._dead: list[Any] = []
+
+    def run(self, inputs: list[Any], deaths: list[Death], between: Callable[[], None]) -> None:
+        """One batch, repeated after each death; `between` is called before every attempt."""
+        now_ms = int(time.time() * 1000)
+        for death in [*deaths, Death.NEVER]:
+            between()
+            try:
+                self._attempt(inputs, now_ms, death)
+                return
+            except _Died:
+                self._kill()
+
+    def _attempt(self, inputs: list[Any], now_ms: int, death: Death) -> None:
+        self._attempts += 1
+        context = _Context(self._batch, self._attempts)
+        self._monkeypatch.setattr(TaskContext, "get", lambda: context)
+        handle, stored = _Handle(), copy.deepcopy(self._stored)
+        level = KeyedLevel(self._data, [1], timed=True)
+        level.init(handle, lambda name: _Value(handle, name), lambda name: _Map(handle, name))
+        rows: list[Row] = []
+        for served, part in enumerate(self._serve(level, handle, stored, self._packets(inputs), now_ms)):
+            rows += part
+            if served == 0 and death is Death.AFTER_THE_FIRST_GROUP:
+                raise _Died
+        if death is Death.BEFORE_THE_TASK_ENDS:
+            raise _Died
+        level.close()
+        if death is Death.BEFORE_THE_SINK_COMMITS:
+            raise _Died
+        if self._batch not in self._output_of:
+            self._output_of.add(self._batch)
+            self.committed += [
+                value for row in rows if row[1] < PARKED for value in decode_packet(row[4]).batch.values
+            ]
+        if death is Death.BEFORE_SPARK_COMMITS:
+            raise _Died
+        self.parked = sum(row[2] for row in rows if row[1] == PARKED)
+        self._stored = stored
+        self._batch += 1
+
+    def _packets(self, inputs: list[Any]) -> dict[int, list[Row]]:
+        _, stage = worker.open_stage(self._data, 0, 0)
+        stage.exits.new_batch(0, 0)
+        stage.exits.select_channel(0)
+        stage.task.new_channel()
+        if inputs:
+            stage.task.feed(Batch(inputs))
+        found: dict[int, list[Row]] = {}
+        for row in stage.finish():
+            found.setdefault(row[0], []).append(row)
+        return found
+
+    def _serve(
+        self,
+        level: KeyedLevel,
+        handle: _Handle,
+        stored: dict[int, _Store],
+        packets: dict[int, list[Row]],
+        now_ms: int,
+    ) -> Iterator[list[Row]]:
+        for kg, rows in packets.items():
+            handle.current = stored.setdefault(kg, _Store())
+            yield list(level.on_rows(kg, rows, now_ms))
+        due = sorted((at_ms, kg) for kg, store in stored.items() for at_ms in store.timers if at_ms <= now_ms)
+        for at_ms, kg in due:
+            handle.current = stored[kg]
+            yield list(level.on_timer(kg, at_ms, now_ms))
+            stored[kg].timers.discard(at_ms)
+
+    def _kill(self) -> None:
+        """The process is gone: nothing of it goes on, its lease runs out, the next one knows only what is stored."""
+        calls = worker._calls
+        assert calls is not None
+        stopped = threading.Event()
+        calls._loop.call_soon_threadsafe(lambda: (calls._loop.stop(), stopped.set()))
+        stopped.wait()
+        while calls._loop.is_running():
+            time.sleep(0.001)
+        for log in worker._logs.values():
+            with log._lock:
+                log._store.close()
+                log._store = _Nowhere(log._store.owner)
+        self._dead += [(calls._loop, *worker._logs.values())]
+        worker._calls = None
+        for known in (worker._logs, worker._stages, worker._decisions):
+            known.clear()
+
+    def end(self) -> None:
+        self._kill()
+        for loop, *logs in self._dead:
+            # Where nothing they do is seen by anybody.
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                loop.run_until_complete(asyncio.wait(tasks))
+            for log in logs:
+                log.close()
+            loop.close()
+
+
+class _Nowhere:
+    """The store of a process that is dead."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: None

@@ -1,0 +1,191 @@
+"""A micro-batch decides once: whatever dies between its first group and Spark's commit, a repetition comes to the same
+end, and sinks, which drop a batch they have committed, lose and repeat nothing (A13, C5)."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emberflow.agents import (
+    Agent,
+    AgentExecutionOptions,
+    AgentsExecutionEnvironment,
+    ErrorHandling,
+    Event,
+    InputEvent,
+    OutputEvent,
+    RunnerContext,
+    action,
+)
+from emberflow.engines.spark import batch_record
+from emberflow.streams import StreamExecutionEnvironment
+from tests.property.micro_batches import Death, MicroBatches
+
+KEYS = "abc"
+
+
+class Service:
+    """The outside world: answers when it is told to, and may fail."""
+
+    def __init__(self) -> None:
+        self.answers: set[str] = set()
+        self.fails: set[str] = set()
+        self.made: Counter[str] = Counter()
+        self.everything = False
+
+    async def ask(self, name: str) -> str:
+        self.made[name] += 1
+        while not (self.everything or name in self.answers):
+            await asyncio.sleep(0.002)
+        if name in self.fails:
+            # It fails now and may go well the next time.
+            self.fails.discard(name)
+            raise ConnectionError(name)
+        return name.upper()
+
+
+SERVICE = Service()
+
+
+async def ask(name: str) -> str:
+    return await SERVICE.ask(name)
+
+
+class Waits(Agent):
+    @action(InputEvent)
+    async def first(self, event: InputEvent, ctx: RunnerContext) -> None:
+        key, number = event.input
+        answer = await ctx.durable_execute_async(ask, f"{key}{number}.1")
+        ctx.send_event(Event("asked", {"number": number, "answer": answer}))
+
+    @action("asked")
+    async def second(self, event: Event, ctx: RunnerContext) -> None:
+        number = event.get_attr("number")
+        answer = await ctx.durable_execute_async(ask, f"{ctx.key}{number}.2")
+        seen = (ctx.short_term_memory.get("seen") or 0) + 1
+        ctx.short_term_memory.set("seen", seen)
+        ctx.send_event(OutputEvent((ctx.key, number, event.get_attr("answer"), answer)))
+        ctx.send_event_after(1, Event("later", {"number": number}))
+
+    @action("later")
+    def later(self, event: Event, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "later")))
+
+
+def graph() -> Any:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
+    agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.DEAD_LETTER)
+    stream = env.from_collection([("a", 0)])
+    built = agents_env.from_datastream(stream, lambda value: value[0]).apply(Waits())
+    letters = built.dead_letters().map(lambda letter: (*letter["input"], "letter"))
+    built.to_datastream().union(letters).print()
+    return env.job_graph()
+
+
+names = st.sets(
+    st.sampled_from([f"{key}{number}.{call}" for key in KEYS for number in range(3) for call in (1, 2)])
+)
+batches = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(KEYS), max_size=3),
+        st.lists(
+            st.tuples(st.sampled_from([death for death in Death if death is not Death.NEVER]), names),
+            max_size=2,
+        ),
+        names,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(plan=batches, fails=names)
+@settings(max_examples=40, deadline=None)
+def test_a_repeated_batch_loses_and_repeats_nothing(plan: Any, fails: set[str]) -> None:
+    check(plan, fails)
+
+
+def check(plan: Any, fails: set[str]) -> None:
+    """`plan`: batches of (keys of its inputs, deaths with what the service answers before them, what it answers then)."""
+    SERVICE.__init__()
+    SERVICE.fails = set(fails)
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        query = MicroBatches(graph(), Path(folder), monkeypatch)
+        try:
+            for keys, deaths, answered in plan:
+                inputs: list[Any] = []
+                for key in keys:
+                    inputs.append((key, counts[key]))
+                    counts[key] += 1
+                opened = iter([*(answers for _, answers in deaths), answered])
+                query.run(
+                    inputs,
+                    [death for death, _ in deaths],
+                    lambda opened=opened: SERVICE.answers.update(next(opened)),
+                )
+            SERVICE.everything = True
+            for _ in range(200):
+                query.run([], [], lambda: None)
+                if not query.parked and len(query.committed) >= wanted(query.committed, counts):
+                    break
+        finally:
+            query.end()
+        assert_complete(query.committed, counts)
+
+
+def wanted(found: list[Any], counts: Counter[str]) -> int:
+    """Every input has an output or a letter, and an output is followed by a later one."""
+    return 2 * counts.total() - sum(item[2] == "letter" for item in found)
+
+
+def assert_complete(found: list[Any], counts: Counter[str]) -> None:
+    ended = Counter((item[0], item[1]) for item in found if item[2] != "later")
+    assert ended == Counter((key, number) for key, count in counts.items() for number in range(count))
+    outputs = [item for item in found if len(item) == 4]
+    assert all(
+        item[2:] == (f"{item[0]}{item[1]}.1".upper(), f"{item[0]}{item[1]}.2".upper()) for item in outputs
+    )
+    later = Counter((item[0], item[1]) for item in found if item[2] == "later")
+    assert later == Counter((item[0], item[1]) for item in outputs)
+    for key in KEYS:
+        numbers = [item[1] for item in found if item[0] == key and item[2] != "later"]
+        assert numbers == sorted(numbers), "the order within a key is kept"
+
+
+_PARKED_THEN_ANSWERED = [
+    (["a", "b"], [(Death.BEFORE_SPARK_COMMITS, set[str]())], {"a0.1", "a0.2", "b0.1", "b0.2"})
+]
+
+
+def test_calls_that_end_while_a_committed_batch_is_repeated_are_not_lost() -> None:
+    """Killed between the sink's commit and Spark's, with runs parked; the calls have ended when the batch is repeated."""
+    check(_PARKED_THEN_ANSWERED, set())
+
+
+def test_a_failure_that_was_committed_stays_one() -> None:
+    """The letter is in the sink: the repetition must not find that the call goes well now."""
+    check([(["a"], [(Death.BEFORE_SPARK_COMMITS, {"a0.1"})], {"a0.1"})], {"a0.1"})
+
+
+def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = batch_record.TaskRecord.__init__
+
+    def forgetful(self: Any, store: Any, *rest: Any) -> None:
+        class Empty:
+            def __getattr__(self, name: str) -> Any:
+                return lambda *args: None if name != "decide" else True
+
+        find(self, Empty(), *rest)
+
+    monkeypatch.setattr(batch_record.TaskRecord, "__init__", forgetful)
+    with pytest.raises(AssertionError):
+        check(_PARKED_THEN_ANSWERED, set())
