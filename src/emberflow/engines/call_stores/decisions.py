@@ -14,8 +14,9 @@ import zlib
 from pathlib import Path
 from typing import Protocol
 
-from emberflow.connectors.commit_ledger import sync_folder
 from emberflow.errors import CallLogFailed, CorruptData, describe_cause
+from emberflow.events.private_files import make_private_folder, open_private
+from emberflow.events.stored_files import sync_folder
 
 DECISIONS_FOLDER = "decisions"
 _HEADER = struct.Struct("<5sIQ")
@@ -57,8 +58,8 @@ class FileDecisions:
         path = self._directory / name
         temporary = self._directory / f".{uuid.uuid4().hex}"
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
+            make_private_folder(self._directory)
+            with open(open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
                 file.write(framed(data))
                 file.flush()
                 os.fsync(file.fileno())
