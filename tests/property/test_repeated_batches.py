@@ -42,7 +42,7 @@ class Service:
 
     async def ask(self, name: str) -> str:
         self.made[name] += 1
-        while not (self.everything or name in self.answers):
+        while not (self.everything or name in self.answers):  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.002)
         if name in self.fails:
             # It fails now and may go well the next time.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class AimedSink(FileSink):
 
 
 @contextmanager
-def _renames_are_steps() -> Iterator[None]:
+def _renames_are_steps() -> Generator[None]:
     replace = os.replace
 
     def replaced(source: Any, target: Any) -> None:
