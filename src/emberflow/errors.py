@@ -22,6 +22,7 @@ EmberflowError
 │   ├── CallLogFailed       the log of durable calls cannot be written
 │   ├── BudgetExceeded      an agent's run or key has spent more than it may
 │   ├── ApprovalExpired     nobody answered a question in time
+│   ├── RecordedError       stands for an exception that a recorded call raised and that cannot be made again
 │   ├── WorkerLost          a worker process died more often than the job may retry
 │   └── EngineFailed        the engine below failed for a reason of its own
 ├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
@@ -58,6 +59,8 @@ def shorten(value: object, limit: int = SHORT) -> str:
 
 def describe_cause(error: BaseException) -> str:
     """`TypeError: message` of an exception, on one line; never raises."""
+    if isinstance(error, RecordedError):
+        return " ".join(error.described().split())
     if isinstance(error, EmberflowError):
         return str(error).splitlines()[0]
     try:
@@ -183,6 +186,67 @@ class BudgetExceeded(JobError):
 
 class ApprovalExpired(JobError):
     code = "EF2208"
+
+
+class RecordedError(JobError):
+    """What a durable call raised, on a replay, where the exception itself could not be stored or its class is gone.
+
+    `names` are those of its class and bases (`module.qualified name`), `message` is its message; cause, context and
+    notes hang on it as on the exception. `Retry(on=…)`, error events and dead letters take it for the exception.
+    """
+
+    code = "EF2209"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        names: tuple[str, ...] = (),
+        cause: str = "",
+        way_out: str = "",
+        committed: str = "",
+    ) -> None:
+        super().__init__(message, cause=cause, way_out=way_out, committed=committed)
+        self.names = names
+
+    @property
+    def type_name(self) -> str:
+        """The name of the exception's class, without its module."""
+        return self.names[0].rpartition(".")[2] if self.names else type(self).__name__
+
+    def described(self) -> str:
+        """`TypeError: message` of the exception."""
+        return f"{self.type_name}: {self.message}" if self.message else self.type_name
+
+    def __str__(self) -> str:
+        head = f"{type(self).__name__} [{self.code}]: "
+        return (
+            head
+            + (self.described() if self.names else self.message)
+            + super().__str__()[len(head + self.message) :]
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _recorded, (self.names, self.message, self.cause, self.way_out, self.committed)
+
+
+def _recorded(
+    names: tuple[str, ...], message: str, cause: str, way_out: str, committed: str
+) -> RecordedError:
+    return RecordedError(message, names=names, cause=cause, way_out=way_out, committed=committed)
+
+
+def names_of(error: BaseException | type[BaseException]) -> tuple[str, ...]:
+    """`module.qualified name` of an exception's class and of its bases, up to BaseException."""
+    if isinstance(error, RecordedError):
+        return error.names
+    kind = error if isinstance(error, type) else type(error)
+    return tuple(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__ if base is not object)
+
+
+def type_name(error: BaseException) -> str:
+    """The name of an exception's class; of the one it stands for if it was recorded."""
+    return error.type_name if isinstance(error, RecordedError) else type(error).__name__
 
 
 class CheckpointError(EmberflowError):

@@ -25,8 +25,8 @@ from emberflow.agents import (
 )
 from emberflow.engines.approval_answers import questions
 from emberflow.errors import StepFailed
+from emberflow.operators import stored_errors
 from emberflow.operators.durable import ActionCalls, CallRecord
-from emberflow.operators.stored_errors import storable
 from emberflow.streams import StreamExecutionEnvironment
 
 KEY = "sk-of-the-resource-314159"
@@ -142,15 +142,15 @@ class Request:
         self.headers = {"x": KEY}
 
 
-def stored(error: Exception) -> Exception:
-    made = storable(error, {KEY})
-    assert KEY.encode() not in pickle.dumps(made)
-    return made
+def stored(error: Exception) -> BaseException:
+    kept = stored_errors.stored(error, secrets={KEY})
+    assert KEY.encode() not in pickle.dumps(kept)
+    return stored_errors.revived(kept)
 
 
 def test_an_exception_keeps_its_type_and_all_that_is_no_secret() -> None:
     plain = ValueError("wrong", 3, {"a": [1]})
-    assert storable(plain, {KEY}) is plain
+    assert (type(stored(plain)), stored(plain).args) == (ValueError, plain.args)
     made = stored(KeyError(f"no {KEY}", {"token": "t", "n": 1}))
     assert (type(made), made.args) == (KeyError, ("no ***", {"token": "***", "n": 1}))
     noted = ValueError("wrong")

@@ -46,6 +46,7 @@ CODES = {
     "ProgramChanged": "EF3002",
     "ProgramError": "EF1000",
     "PythonTooOld": "EF4002",
+    "RecordedError": "EF2209",
     "ReplayMismatch": "EF2205",
     "ResourceFailed": "EF2204",
     "SinkFailed": "EF2106",

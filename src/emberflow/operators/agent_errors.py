@@ -10,6 +10,7 @@ from emberflow.errors import (
     EmberflowError,
     InvalidArgument,
     NotSerializable,
+    RecordedError,
     StepLimitReached,
     describe_cause,
     shorten,
@@ -35,7 +36,7 @@ def explained(
     """The error with agent, action, key and event; without an action, its triggers could not be decided."""
     acting = f", action {action!r}" if action else ""
     where = f"agent {agent!r}{acting}, key {shorten(key)}, event {shorten(event)}"
-    if isinstance(error, EmberflowError):
+    if isinstance(error, EmberflowError) and not isinstance(error, RecordedError):
         return type(error)(
             f"{where}: {error.message}",
             cause=error.cause,

@@ -17,13 +17,14 @@ from emberflow.errors import (
     BudgetExceeded,
     CallLogFailed,
     EmberflowError,
+    RecordedError,
     ReplayMismatch,
     StepLimitReached,
 )
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.durable import CallLog, CallRecord
-from emberflow.operators.stored_errors import storable
+from emberflow.operators.stored_errors import is_error_of
 from emberflow.plan.agent_guards import Guards, Retry
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Failure:
 class GaveUp(Exception):
     """The last of several attempts failed; `error` is what it raised."""
 
-    def __init__(self, error: Exception, attempts: int) -> None:
+    def __init__(self, error: BaseException, attempts: int) -> None:
         super().__init__(error, attempts)
         self.error = error
         self.attempts = attempts
@@ -61,10 +62,10 @@ def unwrapped(error: BaseException) -> tuple[BaseException, int]:
 
 def message_of(error: BaseException) -> str:
     """One line; without the name of the class, which is told apart."""
-    if isinstance(error, EmberflowError):
+    if isinstance(error, EmberflowError) and not isinstance(error, RecordedError):
         return error.message
     try:
-        return " ".join(str(error).split())
+        return " ".join((error.message if isinstance(error, RecordedError) else str(error)).split())
     except Exception as failure:
         return f"<str() raised {type(failure).__name__}>"
 
@@ -81,7 +82,7 @@ async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext
                 context.withdraw_questions()
                 if attempt == 1:
                     raise
-                raise GaveUp(storable(error), attempt) from error
+                raise GaveUp(error, attempt) from error
         attempt += 1
         # Taken back at once and not when the next attempt begins: nothing of the failed one is left to be seen.
         context.begin_again(attempt)
@@ -89,7 +90,7 @@ async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext
 
 
 def _again(error: Exception, retry: Retry) -> bool:
-    return isinstance(error, retry.on) and not isinstance(error, NEVER_AGAIN)
+    return is_error_of(error, retry.on) and not isinstance(error, NEVER_AGAIN)
 
 
 async def _attempt(action: RunnableAction, guards: Guards, event: Any, context: RunnerContext) -> Any:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
+from emberflow.operators.agent_guards import GaveUp, unwrapped
 from emberflow.operators.budgets import Amounts
 from emberflow.operators.durable import RETURNED, CallLog, CallRecord
 from emberflow.operators.guard_context import Beyond
 from emberflow.operators.guard_timers import Due
-from emberflow.operators.stored_errors import storable
+from emberflow.operators.stored_errors import StoredError, revived, stored
 from emberflow.state.memory import Write
 
 if TYPE_CHECKING:
@@ -24,9 +25,19 @@ class ActionOutcome:
 
     sent: list[Event]
     writes: list[Write]
-    error: Exception | None = None
+    error: StoredError | Exception | None = None
+    """An exception as it is was left by the first version."""
     spent: Amounts = field(default_factory=Amounts)
     later: list[Due] = field(default_factory=list[Due])
+
+
+def raised_by(outcome: ActionOutcome) -> BaseException | None:
+    """What the action raised, if it did."""
+    error = outcome.error
+    if not isinstance(error, StoredError):
+        return error
+    found = revived(error)
+    return found if error.attempts == 1 else GaveUp(found, error.attempts)
 
 
 def outcome_id(action_id: str) -> str:
@@ -51,7 +62,7 @@ async def leave_behind(
     else:
         # What a failed action spent is spent all the same.
         outcome = ActionOutcome(
-            sent=[], writes=[], error=storable(failure, run.agent.resources.secrets), spent=spent
+            sent=[], writes=[], error=stored(*unwrapped(failure), run.agent.resources.secrets), spent=spent
         )
     record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from emberflow.operators.agent_actions import ActionRunner
 from emberflow.operators.agent_guards import apart
-from emberflow.operators.agent_outcome import ActionOutcome, outcome_id
+from emberflow.operators.agent_outcome import ActionOutcome, outcome_id, raised_by
 from emberflow.operators.agent_run import AgentRun
 from emberflow.operators.guard_context import Beyond
 from emberflow.operators.runner_context import RunnerContext
@@ -163,14 +163,15 @@ class RunKeeper(ActionRunner):
             context.beyond = beyond = Beyond()
             beyond.spent, beyond.later = outcome.spent, outcome.later
         try:
-            if outcome.error is not None:
+            error = raised_by(outcome)
+            if error is not None:
                 if self.log is not None:
                     # Or the failure would be repeated for ever; the action may go well the next time.
                     self.log.forget([outcome_id(context.call_prefix)])
-                raise outcome.error
+                raise error
             run.repeat(outcome.writes)
             run.adopt(outcome.sent)
             context.sent = outcome.sent
             self._finish_action(run, context)
-        except Exception as error:
-            self._action_failed(run, action, event, context, error)
+        except Exception as failure:
+            self._action_failed(run, action, event, context, failure)

@@ -15,7 +15,8 @@ from typing import Any, Protocol, cast
 
 from emberflow.errors import InvalidArgument, ReplayMismatch, shorten
 from emberflow.events.identity import DIGITS, fingerprint
-from emberflow.operators.stored_errors import mask, storable
+from emberflow.operators.masked_errors import mask
+from emberflow.operators.stored_errors import StoredError, revived, stored
 from emberflow.rendering.secret_names import MASK, is_hidden
 
 STARTED, RETURNED, RAISED = "started", "returned", "raised"
@@ -23,7 +24,7 @@ STARTED, RETURNED, RAISED = "started", "returned", "raised"
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A call. `value` is what it returned, or the exception it raised."""
+    """A call. `value` is what it returned, or the exception it raised, as a `StoredError`."""
 
     call_id: str
     function: str
@@ -170,7 +171,7 @@ class ActionCalls:
         try:
             value = await make()
         except Exception as error:
-            await write(replace(call, outcome=RAISED, value=storable(error, self._secrets)))
+            await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
             self.raised.append(call.call_id)
             raise
         await write(replace(call, outcome=RETURNED, value=value))
@@ -184,7 +185,8 @@ class ActionCalls:
     def _answer(self, known: CallRecord) -> Any:
         if known.outcome == RAISED:
             self.raised.append(known.call_id)
-            raise known.value
+            # The first version kept the exception itself.
+            raise revived(known.value) if isinstance(known.value, StoredError) else known.value
         return known.value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import ActionFailed, CallLogFailed, StepLimitReached
+from emberflow.errors import ActionFailed, CallLogFailed, StepLimitReached, type_name
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.operators.agent_guards import Failure, message_of
@@ -54,7 +54,7 @@ def describe(operator: ActionRunner, action: str, error: BaseException, attempts
     """Without secrets: it is stored, and handed to actions."""
     shown = ActionFailed(message_of(error))
     operator.resources.hide_secrets(shown)
-    return Failure(action=action, error_type=type(error).__name__, message=shown.message, attempts=attempts)
+    return Failure(action=action, error_type=type_name(error), message=shown.message, attempts=attempts)
 
 
 def letter_of(

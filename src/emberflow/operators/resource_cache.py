@@ -12,9 +12,9 @@ from typing import Any
 from emberflow.errors import EmberflowError, ResourceFailed, describe_cause
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.admission import Gate, Ledgers, MemoryLedgers
+from emberflow.operators.masked_errors import mask
 from emberflow.operators.model_limits import ModelLimits
 from emberflow.operators.resource_views import admitted, unwrapped
-from emberflow.operators.stored_errors import mask
 from emberflow.plan.agent_plan import AgentPlan
 from emberflow.plan.resource_providers import ResourceProvider
 from emberflow.plan.resources import ResourceType, Secret

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.errors import InvalidArgument, ReplayMismatch
+from emberflow.errors import InvalidArgument, RecordedError, ReplayMismatch
 from emberflow.operators.durable import (
     RAISED,
     RETURNED,
@@ -137,7 +137,7 @@ def test_plain_actions() -> None:
     assert asked == [4]
 
 
-def test_an_error_that_cannot_be_stored_is_stored_as_text() -> None:
+def test_an_error_of_a_class_that_cannot_be_found_again_is_stood_for() -> None:
     class Strange(Exception):
         def __reduce__(self) -> Any:
             raise TypeError("not me")
@@ -151,7 +151,7 @@ def test_an_error_that_cannot_be_stored_is_stored_as_text() -> None:
     with pytest.raises(Strange):
         action.run_now(action.next(ask, (), {}), ask, None)
     action = calls(log)
-    with pytest.raises(RuntimeError, match="Strange: odd"):
+    with pytest.raises(RecordedError, match="Strange: odd"):
         action.run_now(action.next(ask, (), {}), ask, None)
 
 
