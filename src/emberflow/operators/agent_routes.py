@@ -35,7 +35,7 @@ class RunnableAction:
         "types",
     )
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action, max_steps: int) -> None:
         self.name = action.name
         self.function = action.function
         """As the user wrote it; `awaits` says whether it is a coroutine function."""
@@ -45,16 +45,19 @@ class RunnableAction:
         self.call: Callable[..., Any] = partial(run_guarded, self) if self.guards.waits else action.function
         self.config = action.config
         self.types = frozenset(trigger.type for trigger in action.triggers if trigger.type)
-        self.matches = [_matcher(action, trigger) for trigger in action.triggers if not trigger.type]
+        self.matches = [
+            _matcher(action, trigger, max_steps) for trigger in action.triggers if not trigger.type
+        ]
         self.convert = action.event_class
 
 
-def _matcher(action: Action, trigger: Trigger) -> tuple[Callable[[Event], bool], str]:
+def _matcher(action: Action, trigger: Trigger, max_steps: int) -> tuple[Callable[[Event], bool], str]:
     if trigger.predicate is not None:
         return trigger.predicate, str(trigger)
     from emberflow.plan.cel import CelExpression
 
-    return CelExpression(trigger.expression, f"action {action.name!r}").matches, trigger.expression
+    expression = CelExpression(trigger.expression, f"action {action.name!r}", max_steps)
+    return expression.matches, trigger.expression
 
 
 def _names_errors(action: Action) -> bool:
@@ -82,7 +85,8 @@ class Routes:
     """Actions come in the order in which the agent defines them, each at most once per event."""
 
     def __init__(self, plan: AgentPlan) -> None:
-        self.actions = {name: RunnableAction(item) for name, item in plan.actions.items()}
+        max_steps = plan.config.get(AgentConfigOptions.CONDITION_MAX_STEPS)
+        self.actions = {name: RunnableAction(item, max_steps) for name, item in plan.actions.items()}
         self._ordered = list(self.actions.values())
         self._agent = plan.name
         self._conditional = any(item.matches for item in self._ordered)

@@ -8,6 +8,7 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument
 from emberflow.plan.agent_config import ConfigOption
+from emberflow.plan.cel_budget import DEFAULT_STEPS
 
 
 def _positive(value: Any) -> str | None:
@@ -82,6 +83,9 @@ class AgentConfigOptions:
         ConditionEvaluationFailureStrategy,
         ConditionEvaluationFailureStrategy.WARN_AND_SKIP,
     )
+    CONDITION_MAX_STEPS = ConfigOption("action.trigger-condition.max-steps", int, DEFAULT_STEPS, _positive)
+    """Steps that one evaluation of a trigger expression may take; more is a failure as any other. A step takes a few
+    microseconds: one turn of `all`, `exists`, …, more where a turn looks at or copies large values."""
     BASE_LOG_DIR = ConfigOption("baseLogDir", str, None)
     """Where event logs are written; no log without it."""
     EVENT_LOG_LEVEL = ConfigOption("event-log.level", EventLogLevel, EventLogLevel.STANDARD)

@@ -18,6 +18,7 @@ from typing import Any
 from emberflow.errors import InvalidAgent, PackageMissing, describe_cause, shorten
 from emberflow.events.agent_events import Event
 from emberflow.plan import cel_text
+from emberflow.plan.cel_budget import DEFAULT_STEPS, MOST_SUMS, BudgetSpent, Metered, metered
 from emberflow.plan.cel_values import MISSING, NotReadable, member, plain
 
 
@@ -42,14 +43,21 @@ class _Compiled:
     lookups: tuple[_Lookup, ...]
     types: frozenset[str] | None
     names: frozenset[str]
+    metered: Metered | None
+    """For an expression with macros."""
+    counting: Any
+    """The program that asks a meter; None without macros."""
 
 
 class CelExpression:
-    """One expression; `where` is named in errors. Travels as its text and is compiled again on arrival."""
+    """One expression; `where` is named in errors. Travels as its text and is compiled again on arrival.
 
-    def __init__(self, text: str, where: str) -> None:
+    `max_steps` bounds an evaluation (`plan/cel_budget.py`); one that needs more fails, as for any other reason."""
+
+    def __init__(self, text: str, where: str, max_steps: int = DEFAULT_STEPS) -> None:
         self.text = text
         self.where = where
+        self.max_steps = max_steps
         self._compiled: _Compiled | None = _compile(text, where)
 
     def matches(self, event: Event) -> bool:
@@ -65,7 +73,17 @@ class CelExpression:
                 value = _value(lookup, event, attributes)
                 if value is not MISSING:
                     values[lookup.variable] = value
-            result = compiled.program.execute(values)
+            metered = compiled.metered
+            meter = None if metered is None else metered.meter(values, self.max_steps)
+            if meter is None:
+                result = compiled.program.execute(values)
+            else:
+                result = meter.run(_package(), compiled.counting, values)
+        except BudgetSpent:
+            raise ConditionFailed(
+                f"{shorten(self.text)} takes more than {self.max_steps:,} steps; "
+                f"the option 'action.trigger-condition.max-steps' sets the limit"
+            ) from None
         except Exception as error:
             raise ConditionFailed(_reason(self.text, error, compiled, values)) from error
         if result is True or result is False:
@@ -85,7 +103,7 @@ class CelExpression:
         return self._compiled
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"text": self.text, "where": self.where, "_compiled": None}
+        return {"text": self.text, "where": self.where, "max_steps": self.max_steps, "_compiled": None}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CelExpression) and self.text == other.text
@@ -138,9 +156,11 @@ def _compile(text: str, where: str) -> _Compiled:
     for path in cel_text.paths_of(tokens):
         _check_event_type(path, text, where)
     rewritten, lookups = _rewritten(text, tokens)
+    source = text
     if rewritten != text:
         try:
             program = package.compile(rewritten)
+            source = rewritten
         except ValueError:
             # Not expected; the text as it stands means the same and is only slower.
             lookups = []
@@ -151,8 +171,21 @@ def _compile(text: str, where: str) -> _Compiled:
             )
     made = {lookup.variable for lookup in lookups}
     lookups += [_by_name(name) for name in program.variables() if name not in made]
+    variables = frozenset(lookup.variable for lookup in lookups)
+    counted = metered(source, cel_text.tokens_of(source), variables)
+    if counted is not None and counted.sums > MOST_SUMS:
+        raise InvalidAgent(
+            f"{where}: the expression {shorten(text)} is too large",
+            cause=f"it has {counted.sums} additions inside macros; {MOST_SUMS} are the most",
+            way_out="use a function of the event as the trigger",
+        )
     return _Compiled(
-        program, tuple(lookups), cel_text.types_of(tokens), frozenset(cel_text.attributes_of(tokens))
+        program,
+        tuple(lookups),
+        cel_text.types_of(tokens),
+        frozenset(cel_text.attributes_of(tokens)),
+        counted,
+        None if counted is None else package.compile(counted.text),
     )
 
 
