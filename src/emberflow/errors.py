@@ -28,7 +28,9 @@ EmberflowError
 ├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
 │   ├── CheckpointUnusable  the directory cannot be read or written
 │   ├── ProgramChanged      the program no longer matches the checkpoint
-│   └── CorruptData         bytes that fail their check
+│   ├── CorruptData         bytes that fail their check
+│   ├── CheckpointInUse     another job owns the directory
+│   └── OwnershipLost       another job has taken the directory over; this one commits nothing more
 └── EnvironmentProblem      this machine lacks something                                EF4xxx
     ├── JavaMissing
     ├── PythonTooOld
@@ -263,6 +265,14 @@ class ProgramChanged(CheckpointError):
 
 class CorruptData(CheckpointError):
     code = "EF3003"
+
+
+class CheckpointInUse(CheckpointError):
+    code = "EF3004"
+
+
+class OwnershipLost(CheckpointError):
+    code = "EF3005"
 
 
 class EnvironmentProblem(EmberflowError):

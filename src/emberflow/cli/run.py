@@ -58,6 +58,11 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="leave out the savepoint's state of steps that the program no longer has",
     )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="replace a job that owns the checkpoint directory and cannot be stopped",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
     parser.set_defaults(run=run)
@@ -85,6 +90,8 @@ def environment_of(args: argparse.Namespace) -> dict[str, str]:
         variables["EMBERFLOW_SAVEPOINT"] = args.from_savepoint
     if args.allow_non_restored_state:
         variables["EMBERFLOW_ALLOW_NON_RESTORED_STATE"] = "1"
+    if args.take_over:
+        variables["EMBERFLOW_TAKE_OVER"] = "1"
     if args.quiet:
         variables["EMBERFLOW_QUIET"] = "1"
     if args.traceback:

@@ -1,36 +1,53 @@
 """The write-ahead ledger of a file sink: which epochs are visible.
 
-    base/_emberflow/{job}-{sink}/inprogress/{epoch}-{subtask}-{n}.{attempt}     written, not visible
-    base/_emberflow/{job}-{sink}/{epoch}.json                                   decided: these files become those
-    base/_emberflow/{job}-{sink}/{epoch}.done                                   all of them have
+    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-{subtask}-{n}.{attempt}   written, not visible
+    base/_emberflow/{job}-{sink}/{epoch}-{f}.json                                 decided: these files become those
+    base/_emberflow/{job}-{sink}/{epoch}.done                                     all of them have
+    base/_emberflow/{job}-{sink}/ledger.json                                      which ledger this is, and whose
 
 An epoch is committed from the moment its .json is there; whatever happens afterwards only finishes what it says.
 Each step is one rename, and each can be done again: a crash between any two of them loses and doubles nothing.
+
+`f` is the fencing epoch of the job's start (left out where it is 0). `take_over` moves what older starts have staged into
+the folder of the new one before it looks at their decisions. A process of an older start that has not made its decision by
+then finds its files gone: it can make nothing visible any more, at whatever point it was held up.
 Called by `FileSink` only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from emberflow.errors import CorruptData, SinkFailed
+from emberflow.errors import CorruptData, OwnershipLost, SinkFailed
 from emberflow.events.identity import text_identity
 from emberflow.events.private_files import open_private
 from emberflow.events.stored_files import make_folder, sync_folder
 
 FOLDER = "_emberflow"
+IDENTITY = "ledger.json"
 KEPT = 3
 """Finished epochs that stay on record; the newest one is what counts."""
 VERSION = 1
 
-_ENTRY = re.compile(r"(\d{8,})\.(json|done)")
+_ENTRY = re.compile(r"(\d{8,})(?:-(\d{6,}))?\.(json|done)")
 _STAGED = re.compile(r"(\d{8,})-\d{4,}-\d+\..+")
+_STAGING = re.compile(r"inprogress(?:-(\d{6,}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    epoch: int
+    fence: int
+    name: str
 
 
 def short_id(job_id: str, sink_id: str) -> str:
@@ -51,97 +68,192 @@ def safe_name(name: str) -> str:
 
 
 class CommitLedger:
-    """Of one sink in one job. `renames` are pairs: a name in the staging folder, a path below the base path."""
+    """Of one sink in one job. `renames` are pairs: a name in the staging folder, a path below the base path.
 
-    def __init__(self, base_path: str, job_id: str, sink_id: str) -> None:
+    Without a fencing epoch it acts for whichever start of the job is the latest.
+    """
+
+    def __init__(self, base_path: str, job_id: str, sink_id: str, fence: int | None = None) -> None:
         self._base = Path(base_path)
         self._folder = _folder_of(self._base, job_id, sink_id)
-        self.staging = self._folder / "inprogress"
+        self._fence = self._newest_fence() if fence is None else fence
+        self.staging = self._staging_of(self._fence)
+
+    def take_over(self, mode: int = 0o777) -> str:
+        """A start of the job begins. Nothing of an older one becomes visible from here on, but what was decided. Returns the
+        ledger's id, which it keeps for its life. `mode` is for the folders that it makes."""
+        self.check_fence()
+        make_folder(self.staging, mode)
+        known = self._identity()
+        # First the files, then the decisions: a decision that is missed below has none of its files any more.
+        for fence in self._fences():
+            if fence != self._fence:
+                self._move_staged(self._staging_of(fence))
+        for entry in self._entries("json"):
+            if known is None or entry.fence >= known[1]:
+                self._finish(entry)
+            else:
+                # Made after another start had looked for decisions.
+                (self._folder / entry.name).unlink(missing_ok=True)
+        identity = uuid.uuid4().hex if known is None else known[0]
+        body = {"version": VERSION, "id": identity, "fencing_epoch": self._fence}
+        self._write(self._folder / IDENTITY, json.dumps(body))
+        return identity
 
     def commit(self, epoch: int, renames: Sequence[Sequence[str]]) -> None:
         """Make an epoch visible, unless it or a later one is: then what was staged for it is thrown away."""
         if not (renames or self._folder.is_dir()):
             return
-        # An older decision first: epochs become visible in order.
-        for pending in self._epochs("json"):
-            self._finish(pending)
-        if renames and epoch > self._newest_done():
-            self._decide(epoch, renames)
-            self._finish(epoch)
+        self.check_fence()
+        # An older decision first: epochs become visible in order. Those of older starts were made too late.
+        for pending in self._entries("json"):
+            if pending.fence == self._fence:
+                self._finish(pending)
+        if renames and epoch > self.newest():
+            self._finish(self._decide(epoch, renames))
         self._clean()
 
-    def _decide(self, epoch: int, renames: Sequence[Sequence[str]]) -> None:
+    def newest(self) -> int:
+        """The last epoch that is visible; -1 before the first."""
+        return max((entry.epoch for entry in self._entries("done")), default=-1)
+
+    def check_fence(self) -> None:
+        """Raises OwnershipLost if a later start has taken over."""
+        newest = self._newest_fence()
+        if newest > self._fence:
+            raise OwnershipLost(
+                f"the sink's folder {self._base} belongs to a later start of the job",
+                cause=f"this start has fencing epoch {self._fence}, the later one {newest}",
+                way_out="let the later start go on; if it should not have begun, stop it and start this job again",
+                committed="this process commits nothing more to it",
+            )
+
+    def _move_staged(self, staging: Path) -> None:
+        for name in _names(staging):
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(staging / name, self.staging / name)
+        sync_folder(self.staging)
+        with contextlib.suppress(OSError):
+            # Not empty if its process still writes: the next start tries again.
+            staging.rmdir()
+
+    def _decide(self, epoch: int, renames: Sequence[Sequence[str]]) -> _Entry:
         missing = [name for name, _ in renames if not (self.staging / name).exists()]
         if missing:
+            self.check_fence()
             raise SinkFailed(
                 f"the files staged for epoch {epoch} are gone from {self.staging}: {', '.join(missing[:3])}",
                 way_out="keep the sink's _emberflow folder while the job runs; it must be one folder for all workers",
             )
-        entry = self._entry(epoch, "json")
-        draft = entry.with_suffix(".tmp")
-        text = json.dumps({"version": VERSION, "epoch": epoch, "renames": [list(pair) for pair in renames]})
+        entry = _Entry(epoch, self._fence, f"{epoch:08d}{_suffix(self._fence)}.json")
+        body = {"version": VERSION, "epoch": epoch, "renames": [list(pair) for pair in renames]}
+        self._write(self._folder / entry.name, json.dumps(body))
+        return entry
+
+    def _write(self, path: Path, text: str) -> None:
+        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         with open(draft, "w", encoding="utf-8", opener=open_private) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, entry)
+        os.replace(draft, path)
         sync_folder(self._folder)
 
-    def _finish(self, epoch: int) -> None:
-        entry = self._entry(epoch, "json")
+    def _finish(self, entry: _Entry) -> None:
+        path = self._folder / entry.name
         folders: set[Path] = set()
-        for name, final in self._read(entry):
+        for name, final in self._read(path):
             staged, target = self.staging / name, self._base / final
-            if staged.exists():
-                if target.parent not in folders:
-                    make_folder(target.parent)
-                    folders.add(target.parent)
+            if staged.exists() and target.parent not in folders:
+                make_folder(target.parent)
+                folders.add(target.parent)
+            try:
                 os.replace(staged, target)
-            elif not target.exists():
-                raise SinkFailed(
-                    f"{target} was to become visible in epoch {epoch}, but what was staged for it is gone",
-                    way_out="keep the sink's _emberflow folder while the job runs; begin anew with another folder",
-                )
+            except FileNotFoundError:
+                if not target.exists():
+                    self.check_fence()
+                    raise SinkFailed(
+                        f"{target} was to become visible in epoch {entry.epoch}, but what was staged for it is gone",
+                        way_out="keep the sink's _emberflow folder while the job runs; start over with another folder",
+                    ) from None
         # The files must be where they belong before the ledger says so.
         for folder in folders:
             sync_folder(folder)
-        os.replace(entry, self._entry(epoch, "done"))
+        os.replace(path, self._folder / f"{entry.epoch:08d}.done")
         sync_folder(self._folder)
 
     def _read(self, entry: Path) -> list[tuple[str, str]]:
+        content = self._content(entry)
         try:
-            content: Any = json.loads(entry.read_text(encoding="utf-8"))
-            if content["version"] != VERSION:
-                raise ValueError(f"version {content['version']}")
             return [(name, final) for name, final in content["renames"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptData(
-                f"the ledger entry {entry} cannot be read",
-                cause=f"{type(error).__name__}: {error}",
-                way_out="it was written by another version or changed by hand; begin anew with another folder",
-            ) from error
+            raise _unreadable(entry, error) from error
+
+    def _identity(self) -> tuple[str, int] | None:
+        """The ledger's id, and the last start that has looked for decisions; None before the first."""
+        path = self._folder / IDENTITY
+        if not path.exists():
+            return None
+        content = self._content(path)
+        try:
+            return str(content["id"]), int(content["fencing_epoch"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise _unreadable(path, error) from error
+
+    def _content(self, path: Path) -> dict[str, Any]:
+        try:
+            content: Any = json.loads(path.read_text(encoding="utf-8"))
+            if content["version"] != VERSION:
+                raise ValueError(f"version {content['version']}")
+            return content
+        except (ValueError, KeyError, TypeError) as error:
+            raise _unreadable(path, error) from error
 
     def _clean(self) -> None:
-        done = self._epochs("done")
+        done = self._entries("done")
         # Oldest first: the newest one, which everything is judged by, is never at risk.
-        for epoch in done[:-KEPT]:
-            self._entry(epoch, "done").unlink(missing_ok=True)
-        newest = done[-1] if done else -1
+        for entry in done[:-KEPT]:
+            (self._folder / entry.name).unlink(missing_ok=True)
+        for entry in self._entries("json"):
+            if entry.fence < self._fence:
+                (self._folder / entry.name).unlink(missing_ok=True)
+        newest = done[-1].epoch if done else -1
         for name in _names(self.staging):
             found = _STAGED.fullmatch(name)
             # Left by attempts that died. Later epochs may be prepared already and are not touched.
             if found and int(found.group(1)) <= newest:
                 (self.staging / name).unlink(missing_ok=True)
 
-    def _newest_done(self) -> int:
-        return max(self._epochs("done"), default=-1)
+    def _entries(self, kind: str) -> list[_Entry]:
+        """By epoch."""
+        found = [_ENTRY.fullmatch(name) for name in _names(self._folder)]
+        entries = [
+            _Entry(int(item[1]), int(item[2] or 0), item[0]) for item in found if item and item[3] == kind
+        ]
+        return sorted(entries, key=lambda entry: (entry.epoch, entry.fence))
 
-    def _epochs(self, kind: str) -> list[int]:
-        entries = [_ENTRY.fullmatch(name) for name in _names(self._folder)]
-        return sorted(int(entry.group(1)) for entry in entries if entry and entry.group(2) == kind)
+    def _fences(self) -> list[int]:
+        """The starts of the job that have staged something, or were about to."""
+        found = [_STAGING.fullmatch(name) for name in _names(self._folder)]
+        return sorted(int(item[1] or 0) for item in found if item)
 
-    def _entry(self, epoch: int, kind: str) -> Path:
-        return self._folder / f"{epoch:08d}.{kind}"
+    def _newest_fence(self) -> int:
+        return max(self._fences(), default=0)
+
+    def _staging_of(self, fence: int) -> Path:
+        return self._folder / f"inprogress{_suffix(fence)}"
+
+
+def _unreadable(path: Path, error: Exception) -> CorruptData:
+    return CorruptData(
+        f"the ledger entry {path} cannot be read",
+        cause=f"{type(error).__name__}: {error}",
+        way_out="it was written by another version or changed by hand; start over with another folder",
+    )
+
+
+def _suffix(fence: int) -> str:
+    return f"-{fence:06d}" if fence else ""
 
 
 def _names(folder: Path) -> list[str]:

@@ -28,7 +28,7 @@ from emberflow.connectors.file_sink_options import (
     RollingPolicy,
 )
 from emberflow.connectors.local_paths import PathLike, local_path
-from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
+from emberflow.connectors.sink import Committed, Sink, SinkWriter, WriterContext
 from emberflow.errors import InvalidArgument, SinkFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.private_files import FOLDER_MODE, open_private
@@ -67,17 +67,38 @@ class FileSink(Sink):
     def for_row_format(base_path: PathLike, encoder: Encoder) -> RowFormatBuilder:
         return RowFormatBuilder(base_path, encoder)
 
+    @property
+    def folder_mode(self) -> int:
+        return FOLDER_MODE if self.private else 0o777
+
     def describe(self) -> str:
         return f"Files {self.base_path}"
 
     def writer(self, context: WriterContext) -> SinkWriter:
         return _FileWriter(self, context)
 
+    def take_over(self, job_id: str, sink_id: str, fencing_epoch: int) -> Committed:
+        ledger = CommitLedger(self.base_path, job_id, sink_id, fencing_epoch)
+        try:
+            return Committed(ledger.take_over(self.folder_mode), ledger.newest())
+        except OSError as error:
+            raise _disk_refused(f"the ledger in {self.base_path} could not be opened", error) from error
+
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
+        self._commit(CommitLedger(self.base_path, job_id, sink_id), epoch, prepared)
+
+    def commit_fenced(
+        self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any], fencing_epoch: int
+    ) -> None:
+        self._commit(CommitLedger(self.base_path, job_id, sink_id, fencing_epoch), epoch, prepared)
+
+    def _commit(self, ledger: CommitLedger, epoch: int, prepared: Sequence[Any]) -> None:
         renames: list[Sequence[str]] = [pair for part in prepared if part for pair in part]
         try:
-            CommitLedger(self.base_path, job_id, sink_id).commit(epoch, renames)
+            ledger.commit(epoch, renames)
         except OSError as error:
+            # Files that are gone may have been moved by a later start.
+            ledger.check_fence()
             raise _disk_refused(f"epoch {epoch} could not be committed to {self.base_path}", error) from error
 
 
@@ -160,7 +181,8 @@ class _FileWriter:
     def __init__(self, sink: FileSink, context: WriterContext) -> None:
         self._sink = sink
         self._context = context
-        self._staging = CommitLedger(sink.base_path, context.job_id, context.sink_id).staging
+        ledger = CommitLedger(sink.base_path, context.job_id, context.sink_id, context.fencing_epoch)
+        self._staging = ledger.staging
         self._short_id = short_id(context.job_id, context.sink_id)
         self._parts: list[_Part] = []
         self._current: dict[str, _Part] = {}
@@ -255,7 +277,7 @@ class _FileWriter:
     def _new_part(self, bucket: str) -> _Part:
         _check_bucket(bucket)
         if not self._parts:
-            make_folder(self._staging, FOLDER_MODE if self._sink.private else 0o777)
+            make_folder(self._staging, self._sink.folder_mode)
         context, config = self._context, self._sink.output_file_config
         number = self._counts[bucket]
         self._counts[bucket] += 1

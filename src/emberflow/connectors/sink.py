@@ -24,6 +24,18 @@ class WriterContext:
     subtask: int
     epoch: int
     attempt: str
+    fencing_epoch: int = 0
+    """Of the job's start that the writer belongs to; 0 in a job without a checkpoint directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a sink has on record about a job."""
+
+    ledger: str
+    """Names the record; another one, or one that was made anew, has another name."""
+    epoch: int
+    """The last epoch that is visible; -1 before the first."""
 
 
 class SinkWriter(Protocol):
@@ -54,6 +66,19 @@ class Sink:
 
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
         """Make an epoch's prepared parts visible, all or none; called again after a crash."""
+
+    def take_over(self, job_id: str, sink_id: str, fencing_epoch: int) -> Committed | None:
+        """A start of the job begins; a later one has a larger number. From here on, what older starts of the same job have
+        not decided must not become visible by them: a process that was replaced may still run. Returns what is committed,
+        so that the engine can see whether its state belongs to it; None if the sink cannot tell."""
+        return None
+
+    def commit_fenced(
+        self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any], fencing_epoch: int
+    ) -> None:
+        """`commit` by one start of the job. Raises OwnershipLost if a later one has taken over. The default relies on the
+        engine, which asks the checkpoint directory just before."""
+        self.commit(job_id, sink_id, epoch, prepared)
 
     def deliver(self, batch: Batch, subtask: int) -> None:
         """`to_client` sinks: committed records, in the process that started the job."""

@@ -25,6 +25,7 @@ from emberflow.engines.approval_files import (
     question_name,
     read,
 )
+from emberflow.engines.ownership import NO_FENCE, Fence
 from emberflow.events.private_files import open_private
 from emberflow.operators.guard_approvals import HumanAnswer, Question
 
@@ -32,16 +33,17 @@ _log = logging.getLogger("emberflow.agents")
 POLL_S = 0.2
 
 
-def approvals_in(checkpoint_dir: str | None) -> FileApprovals | None:
+def approvals_in(checkpoint_dir: str | None, fence: Fence = NO_FENCE) -> FileApprovals | None:
     """Where the agents of a job ask; None without a directory that people can reach."""
-    return FileApprovals(Path(checkpoint_dir) / APPROVALS_FOLDER) if checkpoint_dir else None
+    return FileApprovals(Path(checkpoint_dir) / APPROVALS_FOLDER, fence) if checkpoint_dir else None
 
 
 class FileApprovals:
     """Where an agent's questions go. Used from the calls' event loop."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, fence: Fence = NO_FENCE) -> None:
         self._directory = directory
+        self._fence = fence
 
     async def ask(self, question: Question) -> HumanAnswer | None:
         name = await asyncio.to_thread(question_name, self._directory, question.call_id)
@@ -53,6 +55,8 @@ class FileApprovals:
         return HumanAnswer(found["answer"], found.get("note", ""), found.get("by", ""))
 
     def settled(self, call_id: str) -> None:
+        # A later start of the job may still need the answer.
+        self._fence.check_if_reachable()
         name = question_name(self._directory, call_id)
         question, answer = self._directory / f"{name}{QUESTION}", self._directory / f"{name}{ANSWER}"
         asked, answered = read(question), read(answer)
@@ -66,6 +70,7 @@ class FileApprovals:
 
     def _post(self, name: str, question: Question) -> int:
         """When the question was first asked."""
+        self._fence.check_if_reachable()
         path = self._directory / f"{name}{QUESTION}"
         now_ms = time.time_ns() // 1_000_000
         body = {

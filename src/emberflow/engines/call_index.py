@@ -20,8 +20,8 @@ from emberflow.operators.durable import CallRecord
 # Kinds of records, and what follows the kind.
 CALL = "call"  # the call, the mark of this record
 FORGOTTEN = "forgotten"  # action, mark of the record of a call that is to be made again
-CLAIMED = "claimed"  # action
-RUNS = "runs"  # all actions that the process runs
+CLAIMED = "claimed"  # action, fencing epoch
+RUNS = "runs"  # all actions that the process runs, fencing epoch
 ENDED = "ended"  # action
 PARKED = "parked"  # epoch, attempt, {action: inputs behind it}
 DONE = "done"  # epoch, place, attempt, action
@@ -46,6 +46,7 @@ class CallIndex:
         """action -> marks of records that do not count any more, whenever they are read"""
         self._calls_of: dict[str, list[str]] = {}
         self._actions_of: dict[str, set[str]] = {}
+        self._fences: dict[str, int] = {}
         self._parked: dict[str, tuple[int, int]] = {}
         self._behind: dict[str, int] = {}
         self._parked_of: dict[str, set[str]] = {}
@@ -58,6 +59,7 @@ class CallIndex:
         if kind == CALL:
             self._add_call(owner, record[1], record[2])
         elif kind == CLAIMED:
+            self._note_fence(owner, record)
             self.claims.add(record[1], owner)
         elif kind == ENDED:
             self.claims.remove(record[1], owner)
@@ -88,7 +90,17 @@ class CallIndex:
                 self.due[name] = at_ms
         elif kind == RUNS:
             # Of a part that was rewritten: the end of an action may have been left out.
+            self._note_fence(owner, record)
             self.claims.replace(owner, record[1])
+
+    def fence_of(self, owner: str) -> int:
+        """The fencing epoch of the start that a process last claimed an action in."""
+        return self._fences.get(owner, 0)
+
+    def _note_fence(self, owner: str, record: Record) -> None:
+        # The version before wrote none.
+        if len(record) > 2:
+            self._fences[owner] = record[2]
 
     def is_known(self, action: str) -> bool:
         """Whether there is anything to be dropped when the action is done."""
@@ -162,6 +174,7 @@ class CallIndex:
             self._writer_of[call_id] = by
         for owner in gone:
             self.claims.drop(owner)
+            self._fences.pop(owner, None)
 
     def records(self, owner: str) -> Iterator[Record]:
         """All that a part must hold so that nothing is lost that this process knows of."""
@@ -181,11 +194,15 @@ class CallIndex:
             if writer == owner:
                 yield CALL, self.calls[call_id], self._mark_of[call_id]
         # Last: the outcomes of actions that are not in it any more stand before it.
-        yield RUNS, self.claims.of(owner)
+        yield RUNS, self.claims.of(owner), self.fence_of(owner)
 
     def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
         action = action_of(call.call_id)
         if mark in self._forgotten.get(action, ()):
+            return
+        known = self._mark_of.get(call.call_id)
+        if known is not None and _fence_of(known) > _fence_of(mark):
+            # Of a process that was replaced: the answer that the later start has worked with stays.
             return
         if call.call_id not in self.calls:
             self._calls_of.setdefault(action, []).append(call.call_id)
@@ -209,6 +226,23 @@ class CallIndex:
             actions.discard(action)
             if not actions:
                 del self._actions_of[key]
+
+
+def marked(fencing_epoch: int, name: str) -> str:
+    """The mark of a call's record: where two starts of a job have answered a call, the later one counts."""
+    return f"{fencing_epoch}:{name}" if fencing_epoch else name
+
+
+def _fence_of(mark: str) -> int:
+    fence, found, _ = mark.partition(":")
+    return int(fence) if found and fence.isdigit() else 0
+
+
+def for_another_job(record: Record) -> Record:
+    """Another job counts its starts from the beginning."""
+    if record[0] in (CALL, FORGOTTEN):
+        return *record[:2], record[2].rpartition(":")[2]
+    return record
 
 
 def carried_over(record: Record, first_epoch: int) -> bool:

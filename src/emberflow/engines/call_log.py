@@ -27,18 +27,23 @@ from emberflow.engines.call_index import (
     CallIndex,
     Record,
     action_of,
+    marked,
     parked_record,
 )
 from emberflow.engines.call_stores.contract import CallStore
-from emberflow.errors import CallLogFailed, CheckpointError, NotSerializable
+from emberflow.engines.ownership import NO_FENCE, Fence
+from emberflow.errors import CallLogFailed, CheckpointError, NotSerializable, OwnershipLost
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.durable import CallRecord
 
 CALLS_FOLDER = "calls"
 _SMALLEST_PART = 1024 * 1024
 _ALIVE_S = 0.5
+_REPLACED_S = 10.0
+"""How long a call counts as under way that a process of an earlier start makes."""
 
 Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+Pending = tuple[Record, bytes, Waiter | None]
 Notes = list[tuple[Any, ...]]
 """What an attempt at an epoch has noted of actions and due times, without epoch and attempt."""
 
@@ -49,11 +54,14 @@ class StoredCallLog:
     Without `claims` there is no other process that could run an action of the job at the same time.
     """
 
-    def __init__(self, store: CallStore, *, claims: bool = False) -> None:
+    def __init__(self, store: CallStore, *, claims: bool = False, fence: Fence = NO_FENCE) -> None:
         self._store = store
+        self._fence = fence
         self._claims_actions = claims
         self._index = CallIndex()
         self._alive: dict[str, tuple[bool, float]] = {}
+        self._replaced: dict[str, float] = {}
+        """since when workers of earlier starts are known"""
         self._epoch = -1
         self._settled = -1
         self._place = ""
@@ -65,7 +73,7 @@ class StoredCallLog:
         self._follow_s = 0.0
         # Whoever holds it may write, and finds what is stored and what is known in step.
         self._lock = threading.RLock()
-        self._pending: list[tuple[Record, bytes, Waiter | None]] = []
+        self._pending: list[Pending] = []
         self._wake = threading.Event()
         self._writer: threading.Thread | None = None
         self._closed = False
@@ -95,7 +103,22 @@ class StoredCallLog:
             self._index.apply(self._store.owner, written)
 
     def _marked(self, record: CallRecord) -> Record:
-        return CALL, record, f"{self._store.owner}.{next(self._numbers)}"
+        return CALL, record, marked(self._fence.epoch, f"{self._store.owner}.{next(self._numbers)}")
+
+    def belongs_to(self, fence: Fence) -> None:
+        """This process serves a later start of the job as well: what it has begun goes on."""
+        if fence.epoch > self._fence.epoch:
+            self._fence = fence
+
+    def _check_owner(self) -> None:
+        """A process that was replaced neither clears anything nor says what is done or running. Answers it may still give:
+        where the later start has one of its own, that one counts."""
+        try:
+            self._fence.check_if_reachable()
+        except OwnershipLost as error:
+            raise CallLogFailed(
+                error.message, cause=error.cause, way_out=error.way_out, committed=error.committed
+            ) from error
 
     def forget(self, call_ids: Iterable[str]) -> None:
         self.touched = True
@@ -106,6 +129,7 @@ class StoredCallLog:
                 if item in self._index.calls
             ]
             if gone:
+                self._check_owner()
                 self._store.append([encode(record) for record in gone], sync=True)
                 for record in gone:
                     self._index.apply(self._store.owner, record)
@@ -118,7 +142,7 @@ class StoredCallLog:
             return True
         if self.running(action):
             return False
-        self._note((CLAIMED, action))
+        self._note((CLAIMED, action, self._fence.epoch))
         return True
 
     def ended(self, action: str) -> None:
@@ -205,6 +229,8 @@ class StoredCallLog:
             self._index.settle(epoch)
             if dead or self._store.size > self._part_limit:
                 self._rewrite()
+            if dead:
+                self._check_owner()
             for owner in dead:
                 self._store.remove(owner)
 
@@ -217,6 +243,7 @@ class StoredCallLog:
     def _rewrite(self) -> None:
         """Only what is still needed stays in this process's part."""
         self._write_pending()
+        self._check_owner()
         self._store.replace([encode(record) for record in self._index.records(self._store.owner)])
         self._part_limit = max(_SMALLEST_PART, 2 * self._store.size)
 
@@ -285,6 +312,9 @@ class StoredCallLog:
         if now_s >= until_s:
             with self._lock:
                 alive = self._store.alive(owner)
+            if alive and self._index.fence_of(owner) < self._fence.epoch:
+                # A worker of an earlier start ends soon, or has an answer soon. One that stands still is not waited for.
+                alive = now_s - self._replaced.setdefault(owner, now_s) < _REPLACED_S
             self._alive[owner] = alive, now_s + _ALIVE_S
         return alive
 
@@ -316,6 +346,15 @@ class StoredCallLog:
             self._wake.clear()
             self._write_pending()
 
+    def _writable(self, group: list[Pending]) -> list[Pending]:
+        """All of it, or answers and ends only if another start has taken over."""
+        try:
+            self._check_owner()
+        except CallLogFailed as lost:
+            self._failure = lost
+            return [item for item in group if item[0][0] in (CALL, ENDED)]
+        return group
+
     def _write_pending(self) -> None:
         with self._lock:
             group = self._pending[:]
@@ -326,6 +365,7 @@ class StoredCallLog:
             waiters = [waiter for _, _, waiter in group if waiter is not None]
             error: Exception | None = None
             try:
+                group = self._writable(group)
                 self._store.append([data for _, data, _ in group], sync=bool(waiters))
                 for record, _, waiter in group:
                     if waiter is not None:

@@ -107,32 +107,14 @@ def trace_of_a_job(directory: Path) -> str | None:
     return None
 
 
-def next_start(directory: Path) -> int:
-    """Counts how often the job in a directory was started. Of two starts that worked on the same epoch the later one
-    counts, so the number must never go back."""
+def last_start(directory: Path) -> int:
+    """The fencing epoch of the last start of the job in a directory. Of two starts that worked on the same epoch the later
+    one counts, so the number must never go back. Owners take the next one: `engines/ownership.py`."""
     path = directory / STARTS
-    number = _last_start(path) + 1
-    try:
-        make_folders(directory)
-        write_starts(directory, number)
-    except OSError as error:
-        raise CheckpointUnusable(
-            f"{path} cannot be written",
-            cause=describe_cause(error),
-            way_out="free space or repair the disk, then start again",
-        ) from error
-    return number
-
-
-def write_starts(directory: Path, number: int) -> None:
-    write_json(directory / STARTS, {"format": FORMAT_VERSION, "starts": number})
-
-
-def _last_start(path: Path) -> int:
     try:
         data = read_bytes(path)
     except FileNotFoundError:
-        if (path.parent / NAME).exists():
+        if (directory / NAME).exists():
             raise corrupt(path, f"it is missing beside {NAME}", _NUMBER_LOST) from None
         return 0
     if data.strip().isdigit():
@@ -141,6 +123,11 @@ def _last_start(path: Path) -> int:
     if type(number) is not int or number < 0:
         raise corrupt(path, "it holds no number of starts", _NUMBER_LOST)
     return number
+
+
+def write_starts(directory: Path, number: int) -> None:
+    """Raises OSError."""
+    write_json(directory / STARTS, {"format": FORMAT_VERSION, "starts": number})
 
 
 def remembering_steps(graph: JobGraph) -> dict[str, str]:

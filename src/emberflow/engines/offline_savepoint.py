@@ -9,6 +9,7 @@ from typing import Any
 
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.manifest import read_manifest
+from emberflow.engines.ownership import reading
 from emberflow.engines.savepoint_calls import noted_place
 from emberflow.errors import CheckpointUnusable, PackageMissing, describe_cause
 from emberflow.savepoints.wiring import read_wiring
@@ -36,4 +37,5 @@ def create_savepoint(
     engine: Any = importlib.import_module(f"emberflow.engines.{manifest.engine}.offline")
     address = noted_place(home) if call_store is None else call_store
     calls = address, str(home / CALLS_FOLDER), manifest.job_id
-    return engine.create(home, manifest, read_wiring(home), calls, target, master)
+    with reading(home):
+        return engine.create(home, manifest, read_wiring(home), calls, target, master)

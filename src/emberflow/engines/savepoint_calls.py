@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from emberflow.engines.call_index import carried_over
+from emberflow.engines.call_index import carried_over, for_another_job
 from emberflow.engines.call_stores.addresses import call_store_option, job_store
 from emberflow.engines.call_stores.contract import CallStore
 from emberflow.engines.call_stores.framing import NEWEST, End, as_part, parse_part
 from emberflow.engines.call_stores.part_files import PART
 from emberflow.engines.call_stores.redaction import shown
 from emberflow.errors import CheckpointUnusable
-from emberflow.events.codecs import decode
+from emberflow.events.codecs import decode, encode
 from emberflow.events.stored_files import corrupt, read_json, write_json
 from emberflow.plan.job import JobConfig
 from emberflow.savepoints.form import CALLS_FOLDER, damaged
@@ -53,11 +53,11 @@ class CallsCopy:
 def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
     """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
     records = [
-        record
+        encode(for_another_job(record))
         for name, data in start.reader.call_files()
         if name.endswith(PART)
-        for record in _whole(data, start.reader.path / CALLS_FOLDER / name)
-        if carried_over(decode(record), start.first_epoch)
+        for record in map(decode, _whole(data, start.reader.path / CALLS_FOLDER / name))
+        if carried_over(record, start.first_epoch)
     ]
     if records:
         store = job_store(address, directory, job_id)

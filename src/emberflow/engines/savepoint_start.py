@@ -20,6 +20,12 @@ from emberflow.savepoints.wiring import (
 )
 
 
+def check_savepoint(graph: JobGraph, config: JobConfig) -> None:
+    """Before a checkpoint directory is made: a savepoint that does not fit leaves no trace in it."""
+    if config.savepoint is not None and not (config.checkpoint_dir and Path(config.checkpoint_dir).exists()):
+        start_of(graph, config, has_checkpoint=False)
+
+
 def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> SavepointStart | None:
     """The savepoint that the job begins with. A job that has a checkpoint of its own goes on from that."""
     if has_checkpoint:

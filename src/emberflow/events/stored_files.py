@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -86,7 +87,7 @@ def corrupt(path: Path, cause: str, way_out: str) -> CorruptData:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file appears whole or not at all, also after a power failure, for this user only. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
     with open(temporary, "wb", opener=open_private) as file:
         file.write(data)
         file.flush()

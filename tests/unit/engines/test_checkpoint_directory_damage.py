@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from emberflow import StreamExecutionEnvironment
-from emberflow.engines.manifest import next_start
+from emberflow.engines.manifest import last_start
+from emberflow.engines.ownership import lock_directory
 from emberflow.errors import CorruptData
 
 
@@ -54,9 +55,11 @@ def test_a_lost_number_of_starts_is_written_anew_as_the_error_says(directory: Pa
     assert "1000000" in caught.value.way_out
     (directory / "starts").write_text("1000000\n")
     run(directory)
-    assert next_start(directory) == 1_000_002
+    assert last_start(directory) == 1_000_001
 
 
 def test_starts_as_the_version_before_wrote_them(tmp_path: Path) -> None:
     (tmp_path / "starts").write_text("41")
-    assert [next_start(tmp_path), next_start(tmp_path)] == [42, 43]
+    owner = lock_directory(tmp_path)
+    assert [owner.next_epoch().epoch, owner.next_epoch().epoch] == [42, 43]
+    owner.release()

@@ -20,6 +20,7 @@ import weakref
 from functools import cache
 from pathlib import Path
 
+from emberflow.engines.ownership import NO_LOCKS
 from emberflow.events.private_files import open_private
 
 LEASE_S = 10.0
@@ -48,7 +49,7 @@ class FileLeases:
         hidden = self._directory / f".{owner}.lease"
         lease = open_private(hidden, os.O_WRONLY | os.O_CREAT)
         try:
-            fcntl.flock(lease, fcntl.LOCK_EX)
+            _lock(lease)
             # With space for the note: a full disk must not keep it from being written later.
             os.write(lease, this_machine().ljust(NOTE_AT)[:NOTE_AT] + bytes(_NOTE_SPACE))
             os.rename(hidden, self._path(owner))
@@ -81,8 +82,9 @@ class FileLeases:
                 beat = os.fstat(file.fileno()).st_mtime_ns
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except OSError:
-                    if machine_in(file.read(NOTE_AT)) == this_machine():
+                except OSError as error:
+                    known = machine_in(file.read(NOTE_AT))
+                    if error.errno not in NO_LOCKS and known == this_machine():
                         return True
                 else:
                     return False
@@ -123,6 +125,15 @@ class FileLeases:
 
 def machine_in(lease: bytes) -> bytes:
     return lease[:NOTE_AT].strip(b"\0 ")
+
+
+def _lock(lease: int) -> None:
+    try:
+        fcntl.flock(lease, fcntl.LOCK_EX)
+    except OSError as error:
+        # On a file system without locks the heartbeat has to do.
+        if error.errno not in NO_LOCKS:
+            raise
 
 
 @cache

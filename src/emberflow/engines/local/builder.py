@@ -13,6 +13,7 @@ from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, Sou
 from emberflow.engines.local.exits import ExchangeExit, Hold
 from emberflow.engines.local.sinks import SinkExit
 from emberflow.engines.local.tasks import KeyedTask, SourceTask, Task
+from emberflow.engines.ownership import NO_FENCE, Fence
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MAX_WATERMARK
 from emberflow.events.key_groups import KeyGroups
@@ -167,8 +168,10 @@ class TaskBuilder:
         store: CheckpointStore,
         restored: Checkpoint | None,
         start: SavepointStart | None = None,
+        fence: Fence = NO_FENCE,
     ) -> None:
         self._graph = graph
+        self._fence = fence
         self._config = config
         self._ledgers = MemoryLedgers()
         self._job_id = job_id
@@ -178,7 +181,7 @@ class TaskBuilder:
         self._metrics = metrics
         self._store = store
         self._restored = restored
-        self._approvals = approvals_in(config.checkpoint_dir)
+        self._approvals = approvals_in(config.checkpoint_dir, fence)
         self._start = start
         self._groups = KeyGroups(config.max_parallelism)
         self._idle = idle_timeouts(graph)
@@ -221,7 +224,9 @@ class TaskBuilder:
         def make_sink(node: StreamNode) -> SinkExit:
             # Several stages may feed one sink, so its writers are numbered across all of them.
             number = self._sink_writers[node.id] = self._sink_writers.get(node.id, -1) + 1
-            return SinkExit(node, number, self._job_id, self._metrics, immediate=self._immediate)
+            return SinkExit(
+                node, number, self._job_id, self._metrics, self._fence.epoch, immediate=self._immediate
+            )
 
         exits = _Exits(subtask, make_exchange, make_sink)
         made = StageTask(self._graph, stage.id, exits, self._clock, self._calls, self._log, self._approvals)

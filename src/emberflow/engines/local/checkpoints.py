@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from emberflow.engines.ownership import Fence
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable, describe_cause
 from emberflow.events.codecs import decode, encode
 from emberflow.events.private_files import make_private_folder
@@ -26,6 +28,7 @@ _MAGIC = b"EFCP"
 _VERSION = 1
 _KEPT = 2
 FILES_FOLDER = "local"
+_FILE = re.compile(r"chk-(\d{8,})(?:-(\d{6,}))?\.ckpt")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +50,10 @@ class Checkpoint:
 
 
 class CheckpointStore(Protocol):
+    def own(self, fence: Fence) -> None:
+        """A start of the job begins: what older ones still save does not count."""
+        ...
+
     def load(self) -> Checkpoint | None:
         """The newest complete checkpoint."""
         ...
@@ -82,6 +89,9 @@ class NoCheckpoints:
     def __init__(self) -> None:
         self._adopted: dict[str, dict[Any, Entry]] = {}
 
+    def own(self, fence: Fence) -> None:
+        """Nothing is stored that another start could find."""
+
     def load(self) -> Checkpoint | None:
         return None
 
@@ -107,22 +117,28 @@ class NoCheckpoints:
 
 
 class FileCheckpoints:
-    """One file per checkpoint: header with length and checksum, then the encoded state."""
+    """One file per checkpoint: header with length and checksum, then the encoded state. Its name holds the fencing epoch of
+    the start that made it: one that was replaced while it wrote does not replace a checkpoint of the later start."""
 
     def __init__(self, directory: Path, retained: int = _KEPT) -> None:
         self._directory = directory / FILES_FOLDER
         self._retained = retained
+        self._fence = Fence()
         self._entries: dict[str, dict[Any, dict[str, Any]]] = {}
         try:
             make_private_folder(self._directory)
         except OSError as error:
             raise unusable(directory, error) from error
 
+    def own(self, fence: Fence) -> None:
+        self._fence = fence
+
     def load(self) -> Checkpoint | None:
-        for path in sorted(self._directory.glob("chk-*.ckpt"), reverse=True):
-            checkpoint, self._entries = read_checkpoint(path)
-            return checkpoint
-        return None
+        found = checkpoint_files(self._directory)
+        if not found:
+            return None
+        checkpoint, self._entries = read_checkpoint(found[-1])
+        return checkpoint
 
     def entries(self, uid: str) -> dict[Any, Entry]:
         return {key: Entry(values) for key, values in self._entries.pop(uid, {}).items()}
@@ -154,13 +170,24 @@ class FileCheckpoints:
         except NotSerializable as error:
             raise _blame(entries, error) from error
         data = _HEADER.pack(_MAGIC, _VERSION, zlib.crc32(body), len(body)) + body
+        self._fence.check()
         try:
-            write_atomically(self._directory / f"chk-{checkpoint.epoch:08d}.ckpt", data)
-            for old in sorted(self._directory.glob("chk-*.ckpt"))[: -self._retained]:
-                old.unlink()
+            write_atomically(self._directory / _file_name(checkpoint.epoch, self._fence.epoch), data)
+            for old in checkpoint_files(self._directory)[: -self._retained]:
+                old.unlink(missing_ok=True)
         except OSError as error:
             raise unusable(self._directory, error) from error
         return len(data)
+
+
+def _file_name(epoch: int, fence: int) -> str:
+    return f"chk-{epoch:08d}-{fence:06d}.ckpt" if fence else f"chk-{epoch:08d}.ckpt"
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The newest last: that of the latest start, and of those the latest."""
+    found = [(match, path) for path in folder.glob("chk-*.ckpt") if (match := _FILE.fullmatch(path.name))]
+    return [path for _, path in sorted(found, key=lambda item: (int(item[0][2] or 0), int(item[0][1])))]
 
 
 def _blame(entries: dict[str, dict[Any, dict[str, Any]]], error: NotSerializable) -> NotSerializable:

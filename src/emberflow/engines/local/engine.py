@@ -13,8 +13,9 @@ from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, F
 from emberflow.engines.local.job import LocalJob
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.manifest import open_directory
+from emberflow.engines.ownership import own_directory
 from emberflow.engines.savepoint_calls import note_place
-from emberflow.engines.savepoint_start import keep_wiring, start_of
+from emberflow.engines.savepoint_start import check_savepoint, keep_wiring, start_of
 from emberflow.errors import InvalidArgument, ProgramChanged
 from emberflow.plan.capabilities import check_capabilities
 from emberflow.plan.job import JobConfig
@@ -33,17 +34,23 @@ class LocalEngine:
 
     def submit(self, graph: JobGraph, config: JobConfig) -> LocalJob:
         check_capabilities(graph, config, self.name)
-        # Before the directory is opened: a savepoint that does not fit leaves no trace in it.
-        start = start_of(graph, config, has_checkpoint=has_checkpoint(config.checkpoint_dir))
+        check_savepoint(graph, config)
         own = None
         if restarts(config) and config.checkpoint_dir is None:
             # Somewhere to go back to, for the life of the job.
             own = tempfile.mkdtemp(prefix="emberflow-job-")
             config = replace(config, checkpoint_dir=own)
-        manifest = open_directory(graph, config, self.name)
-        wiring = keep_wiring(graph, config.checkpoint_dir, start)
-        note_place(config)
-        return LocalJob(graph, config, manifest, _store(config), wiring, start, own)
+        ownership = own_directory(config)
+        try:
+            start = start_of(graph, config, has_checkpoint=has_checkpoint(config.checkpoint_dir))
+            manifest = open_directory(graph, config, self.name)
+            wiring = keep_wiring(graph, config.checkpoint_dir, start)
+            note_place(config)
+            return LocalJob(graph, config, manifest, _store(config), wiring, ownership, start, own)
+        except BaseException:
+            if ownership is not None:
+                ownership.release()
+            raise
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> LocalFrame:
         """Runs the job to its end and returns the table."""

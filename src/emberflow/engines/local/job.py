@@ -28,10 +28,12 @@ from emberflow.engines.local.savepoints import (
     live_entries,
     write_savepoint,
 )
-from emberflow.engines.manifest import Manifest, next_start
+from emberflow.engines.manifest import Manifest
+from emberflow.engines.ownership import Fence, Ownership
 from emberflow.engines.restart import Restarts
 from emberflow.engines.savepoint_calls import place_calls
 from emberflow.engines.savepoint_start import commit_prepared
+from emberflow.engines.sink_ownership import take_over_sinks
 from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
 from emberflow.event_time.clock import Clock, SystemClock
 from emberflow.plan.job import JobConfig, JobStatus
@@ -49,6 +51,7 @@ class LocalJob(JobThread):
         manifest: Manifest,
         store: CheckpointStore,
         wiring: Wiring,
+        ownership: Ownership | None,
         start: SavepointStart | None = None,
         own_directory: str | None = None,
     ) -> None:
@@ -57,7 +60,8 @@ class LocalJob(JobThread):
         self._store = store
         self._wiring = wiring
         self._start = start
-        self._start_number = 0
+        self._ownership = ownership
+        self._fence = Fence()
         self._own_directory = own_directory
         self._requests = SavepointRequests()
         self._history = CheckpointHistory(config.checkpoint_dir)
@@ -113,6 +117,8 @@ class LocalJob(JobThread):
         return failed
 
     def clean_up(self) -> None:
+        if self._ownership is not None:
+            self._ownership.release()
         if self._own_directory is not None:
             shutil.rmtree(self._own_directory, ignore_errors=True)
 
@@ -128,6 +134,11 @@ class LocalJob(JobThread):
             return True
         failure: asyncio.Future[None] = self._loop.create_future()
         calls = LoopCalls(lambda error: None if failure.done() else failure.set_exception(error))
+        if self._ownership is not None:
+            self._fence = self._ownership.next_epoch()
+            # Before anything is loaded: what a replaced owner has not saved by now is not saved any more.
+            self._store.own(self._fence)
+            take_over_sinks(self._graph, self.job_id, self._fence)
         restored = self._store.load()
         start = self._start if restored is None else None
         if start is not None:
@@ -136,9 +147,8 @@ class LocalJob(JobThread):
                 place_calls(start, *self._calls_place)
         self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
-            self._log = StoredCallLog(job_store(*self._calls_place))
-            self._start_number = next_start(Path(self.config.checkpoint_dir))
-            self._log.begin(self._epoch, attempt=self._start_number)
+            self._log = StoredCallLog(job_store(*self._calls_place), fence=self._fence)
+            self._log.begin(self._epoch, attempt=self._fence.epoch)
         tasks = TaskBuilder(
             self._graph,
             self.config,
@@ -150,6 +160,7 @@ class LocalJob(JobThread):
             self._store,
             restored,
             start,
+            self._fence,
         ).build()
         if start is not None:
             commit_prepared(start, self._graph)
@@ -270,7 +281,7 @@ class LocalJob(JobThread):
             )
             if self._log is not None:
                 # Actions that end from here on are not part of it, also if it is found in spite of a failure below.
-                self._log.count_for(self._epoch + 1, attempt=self._start_number)
+                self._log.count_for(self._epoch + 1, attempt=self._fence.epoch)
             # Durable first, then visible: a crash in between commits the same parts again after the restart.
             size = self._store.save(checkpoint, tasks.scopes())
             for request in self._requests.take():
@@ -280,7 +291,7 @@ class LocalJob(JobThread):
         self._epoch += 1
         tasks.set_epoch(self._epoch)
         if self._log is not None:
-            self._log.begin(self._epoch, attempt=self._start_number)
+            self._log.begin(self._epoch, attempt=self._fence.epoch)
         return stops
 
     def _savepoint(self, request: SavepointRequest, checkpoint: Checkpoint, tasks: JobTasks) -> bool:
@@ -325,6 +336,7 @@ class LocalJob(JobThread):
         for uid, sinks in tasks.sinks_by_uid().items():
             parts: list[Any] = checkpoint.prepared.get(uid, [])
             if parts:
+                self._fence.check()
                 sinks[0].commit(checkpoint.epoch, parts)
             for sink in sinks:
                 sink.deliver_held()

@@ -16,7 +16,14 @@ class SinkExit:
     """A sink at the end of one task's chain."""
 
     def __init__(
-        self, node: StreamNode, subtask: int, job_id: str, metrics: JobMetrics, *, immediate: bool
+        self,
+        node: StreamNode,
+        subtask: int,
+        job_id: str,
+        metrics: JobMetrics,
+        fencing_epoch: int,
+        *,
+        immediate: bool,
     ) -> None:
         assert isinstance(node.spec, SinkSpec)
         self._sink = node.spec.sink
@@ -24,6 +31,7 @@ class SinkExit:
         self._subtask = subtask
         self._job_id = job_id
         self._metrics = metrics
+        self._fencing_epoch = fencing_epoch
         self._immediate = immediate
         self._writer: SinkWriter | None = None
         self._held: list[Batch] = []
@@ -42,7 +50,12 @@ class SinkExit:
                 return
             if self._writer is None:
                 context = WriterContext(
-                    self._job_id, self._node.uid, self._subtask, self.epoch, uuid.uuid4().hex
+                    self._job_id,
+                    self._node.uid,
+                    self._subtask,
+                    self.epoch,
+                    uuid.uuid4().hex,
+                    self._fencing_epoch,
                 )
                 self._writer = self._sink.writer(context)
             self._writer.write(batch)
@@ -76,6 +89,6 @@ class SinkExit:
 
     def commit(self, epoch: int, prepared: list[Any]) -> None:
         try:
-            self._sink.commit(self._job_id, self._node.uid, epoch, prepared)
+            self._sink.commit_fenced(self._job_id, self._node.uid, epoch, prepared, self._fencing_epoch)
         except Exception as error:
             raise sink_failed(self._node.name, "commit", error) from error

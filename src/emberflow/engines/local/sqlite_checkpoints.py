@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.local.checkpoints import Checkpoint, unusable
+from emberflow.engines.ownership import Fence
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.events.private_files import make_folders, open_private
@@ -29,6 +30,7 @@ _CACHED_ENTRIES = 200_000
 class SqliteCheckpoints:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._fence = Fence()
         try:
             make_folders(directory)
             # SQLite gives its other files the mode of this one.
@@ -42,8 +44,23 @@ class SqliteCheckpoints:
                 " without rowid"
             )
             self._db.execute("create table if not exists pages(number integer primary key, data blob)")
+            self._db.execute(
+                "create table if not exists owner(id integer primary key, fencing_epoch integer)"
+            )
         except (OSError, sqlite3.Error) as error:
             raise unusable(directory, error) from error
+
+    def own(self, fence: Fence) -> None:
+        self._fence = fence
+        with self._transaction():
+            self._check_owner()
+            self._db.execute("insert or replace into owner values(1, ?)", (fence.epoch,))
+
+    def _check_owner(self) -> None:
+        """Inside of a transaction, so that no other start can come in between."""
+        row = self._db.execute("select fencing_epoch from owner where id = 1").fetchone()
+        if row is not None and row[0] > self._fence.epoch:
+            raise self._fence.lost()
 
     def load(self) -> Checkpoint | None:
         row = self._db.execute("select data from checkpoint where id = 1").fetchone()
@@ -61,7 +78,9 @@ class SqliteCheckpoints:
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
         data = encode(checkpoint)
         size = len(data)
+        self._fence.check()
         with self._transaction():
+            self._check_owner()
             for uid, tasks in scopes.items():
                 for scope in tasks:
                     size += self._save_scope(uid, scope)

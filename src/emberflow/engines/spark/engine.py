@@ -15,9 +15,11 @@ from emberflow.connectors.sink import Sink
 from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.call_stores.addresses import call_store_option
 from emberflow.engines.limit_ledger import LIMITS_FOLDER
-from emberflow.engines.manifest import next_start, open_directory
+from emberflow.engines.manifest import open_directory
+from emberflow.engines.ownership import NO_FENCE, Ownership, own_directory
 from emberflow.engines.savepoint_calls import note_place, place_calls
-from emberflow.engines.savepoint_start import commit_prepared, keep_wiring, start_of
+from emberflow.engines.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
+from emberflow.engines.sink_ownership import take_over_sinks
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.rows import sink_dest
@@ -80,9 +82,19 @@ class SparkEngine:
 
     def submit(self, graph: JobGraph, config: JobConfig) -> SparkJob:
         check_capabilities(graph, config, self.name)
-        # Before the directory is opened: a savepoint that does not fit leaves no trace in it.
+        check_savepoint(graph, config)
+        ownership = own_directory(config)
+        try:
+            return self._submit(graph, config, ownership)
+        except BaseException:
+            if ownership is not None:
+                ownership.release()
+            raise
+
+    def _submit(self, graph: JobGraph, config: JobConfig, ownership: Ownership | None) -> SparkJob:
         start = start_of(graph, config, has_checkpoint=has_checkpoint(config.checkpoint_dir))
         manifest = open_directory(graph, config, self.name)
+        fence = NO_FENCE if ownership is None else ownership.next_epoch()
         # Spark's state is bound to the number of partitions it was made with.
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
@@ -99,29 +111,29 @@ class SparkEngine:
         if start is not None:
             place_calls(start, *calls)
         spec = self._spec(graph, config, manifest.job_id, home, start)
-        spec = replace(
-            spec,
-            first_epoch=wiring.first_epoch,
-            hold_file=str(home / "hold"),
-            start_number=next_start(home) if config.checkpoint_dir else 0,
-        )
+        spec = replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold"), fence=fence)
         spec = begun_from(start, spec)
         translation = self._translation(spec, start)
         sinks = sinks_of(graph)
-        batch = spec.batch
-
         tag = f"emberflow-{manifest.job_id}"
 
         def begin() -> Any:
+            fence.check()
+            take_over_sinks(graph, manifest.job_id, fence)
             make_active(self.session)
             self.session.addTag(tag)
             if start is not None:
                 commit_prepared(start, graph)
                 # A query that has committed a batch of its own has taken everything over.
                 translation.start = None if has_checkpoint(str(home)) else start
-            if batch:
+            if spec.batch:
                 return self._run_batch(translation, spec, sinks)
             return self._start_query(translation, spec, config, home, sinks)
+
+        def done() -> None:
+            shutil.rmtree(work, ignore_errors=True)
+            if ownership is not None:
+                ownership.release()
 
         return SparkJob(
             graph.name,
@@ -132,10 +144,11 @@ class SparkEngine:
             start=begin,
             interrupt=lambda: self.session.interruptTag(tag),
             bounded=graph.stream_graph.bounded,
-            batch=batch,
+            batch=spec.batch,
             connect=is_connect(self.session),
-            done=lambda: shutil.rmtree(work, ignore_errors=True),
+            done=done,
             home=home,
+            fence=fence,
             write_savepoint=lambda path: write_savepoint(self.session, home, manifest, wiring, calls, path),
         )
 

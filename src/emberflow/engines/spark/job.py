@@ -13,6 +13,7 @@ from typing import Any
 from emberflow.connectors.sink import Sink
 from emberflow.engines.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
 from emberflow.engines.job_thread import JobThread
+from emberflow.engines.ownership import Fence
 from emberflow.engines.restart import Restarts
 from emberflow.engines.savepoint_start import job_has_ended
 from emberflow.engines.spark.failures import is_worker_loss, translate_failure
@@ -20,7 +21,15 @@ from emberflow.engines.spark.sink_writer import ClientFolder
 from emberflow.engines.spark.source_admission import held_back_ms
 from emberflow.engines.spark.stopping import HoldFile, StopRequest, finish
 from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
-from emberflow.errors import EmberflowError, NotSupported
+from emberflow.errors import (
+    CallLogFailed,
+    EmberflowError,
+    EngineFailed,
+    NotSupported,
+    OwnershipLost,
+    SinkFailed,
+    WorkerLost,
+)
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.plan.job import JobConfig, JobStatus
 from emberflow.savepoints.reader import SavepointReader
@@ -51,6 +60,7 @@ class SparkJob(JobThread):
         connect: bool,
         done: Callable[[], None],
         home: Path,
+        fence: Fence,
         write_savepoint: Callable[[str], object],
     ) -> None:
         super().__init__(name, job_id, config)
@@ -68,6 +78,7 @@ class SparkJob(JobThread):
         self._last_batch = -1
         self._sources_ended = False
         self.clean_up = done
+        self._fence = fence
         self._hold = HoldFile(home)
         self._write_savepoint = write_savepoint
         self._asked: StopRequest | None = None
@@ -144,6 +155,12 @@ class SparkJob(JobThread):
 
     def explain_failure(self, error: BaseException) -> EmberflowError:
         failed = translate_failure(error, show_traceback=self.config.show_traceback)
+        if isinstance(failed, EngineFailed | WorkerLost | CallLogFailed | SinkFailed):
+            try:
+                self._fence.check()
+            except OwnershipLost as lost:
+                # Whatever Spark says of it, this is why.
+                failed = lost
         failed.__cause__ = error if self.config.show_traceback else None
         return failed
 

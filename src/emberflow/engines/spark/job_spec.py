@@ -15,6 +15,7 @@ from typing import Any
 import cloudpickle
 
 from emberflow.connectors.source import Source
+from emberflow.engines.ownership import NO_FENCE, Fence
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.operators.channels import ChannelId
 from emberflow.plan.job_graph import JobGraph, idle_timeouts
@@ -41,8 +42,8 @@ class JobSpec:
     limits_dir: str = ""
     """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
     part of every limit."""
-    start_number: int = 0
-    """How often the job was started."""
+    fence: Fence = NO_FENCE
+    """Of this start of the job; without a checkpoint directory there is none."""
     ticking_stage: int | None = None
     """The source stage that asks for batches without input while runs are parked."""
     first_epoch: int = 0

@@ -60,7 +60,8 @@ class OffsetPlanner:
         self._pressure = PressureFile(self._spec.client_dir, stage_id)
         limits = limits_behind(self._spec, stage_id)
         if limits or self._spec.ticking_stage == stage_id:
-            log = StoredCallLog(job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id))
+            store = job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id)
+            log = StoredCallLog(store, fence=self._spec.fence)
             self._log = log
             self._admission = SourceAdmission(limits, log) if limits else None
             self._ticks = Ticks(log) if self._spec.ticking_stage == stage_id else None
@@ -69,6 +70,8 @@ class OffsetPlanner:
         return {"channels": [[*begin, 0] for begin in self._begins], "run": 0, "initial": True}
 
     def latest(self, start: dict[str, Any]) -> dict[str, Any]:
+        # No batch is begun by a driver that was replaced.
+        self._spec.fence.check()
         if self._spec.hold_file and os.path.exists(self._spec.hold_file):
             return start
         if self._log is not None and start != self._followed:

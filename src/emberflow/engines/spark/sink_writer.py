@@ -30,6 +30,7 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
     from pyspark import TaskContext
 
     spec = load_spec(data)
+    spec.fence.check_if_reachable()
     context = TaskContext.get()
     subtask = context.partitionId() if context is not None else 0
     batch_id = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
@@ -52,7 +53,9 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
                 continue
             writer = writers.get(number)
             if writer is None:
-                context_of = WriterContext(spec.job_id, node.uid, subtask, epoch, uuid.uuid4().hex)
+                context_of = WriterContext(
+                    spec.job_id, node.uid, subtask, epoch, uuid.uuid4().hex, spec.fence.epoch
+                )
                 writer = writers[number] = _guard(node, "open", sink.writer, context_of)
             _guard(node, "write", writer.write, packet.batch)
         prepared = {
@@ -69,6 +72,7 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
 def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
     """All tasks of a batch are done: their parts become visible. May be called again for the same batch."""
     spec = load_spec(data)
+    spec.fence.check()
     decoded: list[tuple[dict[int, Any], list[tuple[int, int, bytes]]]] = [
         decode(message) for message in messages
     ]
@@ -76,7 +80,7 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
         _, sink = sink_of(spec, number)
         parts = [prepared[number] for prepared, _ in decoded if prepared.get(number) is not None]
         if not sink.to_client and not sink.discards:
-            _guard(node, "commit", sink.commit, spec.job_id, node.uid, epoch, parts)
+            _guard(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
     to_client = [item for _, items in decoded for item in items]
     if to_client:
         path = Path(spec.client_dir)

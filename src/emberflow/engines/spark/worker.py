@@ -46,10 +46,10 @@ class WorkerStage:
         self.exits = SparkExits(spec)
         self.job_id = spec.job_id
         self._first_epoch = spec.first_epoch
-        self._start_number = spec.start_number
+        self._fence = spec.fence
         self.calls = calls
         self.log = call_log(spec) if spec.calls_dir else None
-        approvals = approvals_in(str(Path(spec.calls_dir).parent)) if spec.calls_dir else None
+        approvals = approvals_in(str(Path(spec.calls_dir).parent), spec.fence) if spec.calls_dir else None
         own_calls = CallsOfJob(calls, spec.job_id)
         self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, own_calls, self.log, approvals)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
@@ -65,11 +65,12 @@ class WorkerStage:
     def begin_batch(self, batch_id: int, place: str = "", task_attempt: int = 0) -> None:
         """A micro-batch begins at one place, perhaps once more: what its calls answered before is known. Earlier ones are
         committed. Of several attempts, Spark counts the one that began last."""
+        self._fence.check_if_reachable()
         self.abandon()
         self.calls.hand_over()
         if self.log is not None:
             self.log.begin(
-                self._first_epoch + batch_id, place, self._start_number * _TASKS_PER_START + task_attempt
+                self._first_epoch + batch_id, place, self._fence.epoch * _TASKS_PER_START + task_attempt
             )
 
     def hold(self, group: int, before: int | None, now: int | None) -> None:
@@ -111,6 +112,7 @@ def call_log(spec: JobSpec) -> StoredCallLog:
         for other in [key for key, log in _logs.items() if id(log) not in used]:
             _logs.pop(other).close()
         found = _logs[place] = StoredCallLog(job_store(*place), claims=not spec.batch)
+    found.belongs_to(spec.fence)
     return found
 
 
