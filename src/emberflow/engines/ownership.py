@@ -28,10 +28,15 @@ from typing import Any, NoReturn, cast
 
 from emberflow.engines.manifest import last_start, write_starts
 from emberflow.errors import (
+    CallLogFailed,
     CheckpointInUse,
     CheckpointUnusable,
+    EmberflowError,
+    EngineFailed,
     InvalidArgument,
     OwnershipLost,
+    SinkFailed,
+    WorkerLost,
     describe_cause,
 )
 from emberflow.events.private_files import make_private_folder, open_private
@@ -64,6 +69,15 @@ class Fence:
         """The same for a worker, which may be on a machine that does not see the directory."""
         if self.epoch and not self._is_newest() and os.path.isdir(os.path.join(self.directory, FOLDER)):
             raise self.lost()
+
+    def explained(self, error: EmberflowError) -> EmberflowError:
+        """The error of a job; if it could not write because it was replaced, that is the reason, whatever the error says."""
+        if isinstance(error, EngineFailed | WorkerLost | CallLogFailed | SinkFailed | CheckpointUnusable):
+            try:
+                self.check()
+            except OwnershipLost as lost:
+                return lost
+        return error
 
     def _is_newest(self) -> bool:
         # Each owner takes the number behind the newest; old claims are removed, so one's own may be gone as well.

@@ -107,14 +107,14 @@ class LocalJob(JobThread):
 
     def explain_failure(self, error: BaseException) -> EmberflowError:
         if isinstance(error, EmberflowError):
-            return error
+            return self._fence.explained(error)
         failed = EngineFailed(
             "the local engine failed",
             cause=describe_cause(error),
             way_out="--traceback shows the Python stack",
         )
         failed.__cause__ = error
-        return failed
+        return self._fence.explained(failed)
 
     def clean_up(self) -> None:
         if self._ownership is not None:

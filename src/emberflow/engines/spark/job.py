@@ -21,15 +21,7 @@ from emberflow.engines.spark.sink_writer import ClientFolder
 from emberflow.engines.spark.source_admission import held_back_ms
 from emberflow.engines.spark.stopping import HoldFile, StopRequest, finish
 from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
-from emberflow.errors import (
-    CallLogFailed,
-    EmberflowError,
-    EngineFailed,
-    NotSupported,
-    OwnershipLost,
-    SinkFailed,
-    WorkerLost,
-)
+from emberflow.errors import EmberflowError, NotSupported
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.plan.job import JobConfig, JobStatus
 from emberflow.savepoints.reader import SavepointReader
@@ -155,12 +147,7 @@ class SparkJob(JobThread):
 
     def explain_failure(self, error: BaseException) -> EmberflowError:
         failed = translate_failure(error, show_traceback=self.config.show_traceback)
-        if isinstance(failed, EngineFailed | WorkerLost | CallLogFailed | SinkFailed):
-            try:
-                self._fence.check()
-            except OwnershipLost as lost:
-                # Whatever Spark says of it, this is why.
-                failed = lost
+        failed = self._fence.explained(failed)
         failed.__cause__ = error if self.config.show_traceback else None
         return failed
 
