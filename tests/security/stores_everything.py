@@ -5,6 +5,7 @@ Records, calls, questions, letters, redriven letters, limits, event logs, checkp
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -96,6 +97,35 @@ def answer(directory: Path) -> bool:
     return bool(waiting)
 
 
+def family() -> set[int]:
+    """This process and all that it has started."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def listening(pids: set[int]) -> set[str]:
+    """Addresses of their open ports, as the kernel writes them."""
+    sockets: set[str] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for path in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(path))
+    found: set[str] = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                found.add(fields[1].partition(":")[0])
+    return found
+
+
 def main(engine: str, backend: str, folder: Path, umask: int) -> None:
     os.umask(umask)
     directory = folder / "checkpoint"
@@ -115,6 +145,8 @@ def main(engine: str, backend: str, folder: Path, umask: int) -> None:
             except FileNotFoundError:
                 continue
             sys.stdout.write(f"mode {found.st_mode:o} {path.relative_to(folder)}\n")
+        for address in listening(family()):
+            sys.stdout.write(f"listens {address}\n")
     finally:
         job.cancel()
 

@@ -17,7 +17,8 @@ from emberflow.streams import StreamExecutionEnvironment
 from emberflow.testing import spark_missing
 
 PROGRAM = Path(__file__).with_name("stores_everything.py")
-HANG_GUARD_S = 500
+HANG_GUARD_S = 570
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 BELOW_A_CLOSED_DIRECTORY = re.compile(r"checkpoint/spark/|tmp/[^/]+/")
 
 COMMON = [
@@ -63,7 +64,11 @@ def modes_of(engine: str, backend: str, folder: Path, umask: str) -> dict[str, i
         timeout=HANG_GUARD_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines() if line.startswith("mode ")]
+    printed = done.stdout.splitlines()
+    ports = {line.split()[1] for line in printed if line.startswith("listens ")}
+    assert ports <= LOOPBACK
+    assert bool(ports) == (engine == "spark")
+    lines = [line.split(maxsplit=2) for line in printed if line.startswith("mode ")]
     return {path: int(mode, 8) for _, mode, path in lines}
 
 

@@ -58,7 +58,7 @@ def short_id(job_id: str, sink_id: str) -> str:
 def _folder_of(base: Path, job_id: str, sink_id: str) -> Path:
     """Of the sink's ledger. One that the first version made keeps its shorter name: its epochs must be found."""
     readable = f"{safe_name(job_id)}-{safe_name(sink_id)}"
-    earlier = blake2b(f"{job_id}\0{sink_id}".encode(), digest_size=4).hexdigest()
+    earlier = blake2b(f"{job_id}\0{sink_id}".encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     found = base / FOLDER / f"{readable}-{earlier}"
     return found if found.is_dir() else base / FOLDER / f"{readable}-{short_id(job_id, sink_id)}"
 

