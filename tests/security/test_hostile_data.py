@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from emberflow.agents import (
 from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.connectors.dead_letters import letters_folder
 from emberflow.engines.limit_ledger import FileLedger, FileLedgers
+from emberflow.engines.local.checkpoints import FILES_FOLDER, FileCheckpoints, read_checkpoint
 from emberflow.errors import EmberflowError
 from emberflow.observability.event_file import safe_name
 from emberflow.operators.model_limits import ModelLimits
@@ -159,3 +161,21 @@ def test_records_are_never_unpickled(protocol: int, tmp_path: Path) -> None:
     assert not mark.exists()
     pickle.loads(bomb)
     assert mark.exists(), "the bomb is one"
+
+
+def test_whoever_can_write_the_checkpoint_directory_runs_code(tmp_path: Path) -> None:
+    """The reason for the modes and the warning: state is pickled, and a checksum does not say who has written it."""
+    directory, mark = tmp_path / "checkpoint", tmp_path / "ran"
+
+    def start() -> None:
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local", checkpoint_dir=directory)
+        run(env, env.from_collection([1]))
+
+    start()
+    newest = max((directory / FILES_FOLDER).glob("chk-*.ckpt"))
+    checkpoint, _ = read_checkpoint(newest)
+    store = FileCheckpoints(directory)
+    store.save(replace(checkpoint, epoch=checkpoint.epoch + 1, sources={"planted": Bomb(mark)}), {})
+    assert not mark.exists()
+    start()
+    assert mark.exists()
