@@ -30,7 +30,8 @@ EmberflowError
 │   ├── ProgramChanged      the program no longer matches the checkpoint
 │   ├── CorruptData         bytes that fail their check
 │   ├── CheckpointInUse     another job owns the directory
-│   └── OwnershipLost       another job has taken the directory over; this one commits nothing more
+│   ├── OwnershipLost       another job has taken the directory over; this one commits nothing more
+│   └── ClassMissing        stored data of a class that cannot be imported any more
 └── EnvironmentProblem      this machine lacks something                                EF4xxx
     ├── JavaMissing
     ├── PythonTooOld
@@ -273,6 +274,10 @@ class CheckpointInUse(CheckpointError):
 
 class OwnershipLost(CheckpointError):
     code = "EF3005"
+
+
+class ClassMissing(CheckpointError):
+    code = "EF3006"
 
 
 class EnvironmentProblem(EmberflowError):

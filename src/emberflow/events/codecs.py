@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import cloudpickle
 
-from emberflow.errors import CorruptData, NotSerializable, describe_cause, shorten
+from emberflow.errors import ClassMissing, CorruptData, NotSerializable, describe_cause, shorten
 
 PICKLE = 1
 CLOUDPICKLE = 2
@@ -49,7 +50,35 @@ def decode(data: bytes) -> Any:
             _missing_classes(data[1:])
             return pickle.loads(memoryview(data)[1:])
     except Exception as error:
+        missing = missing_class(data) if isinstance(error, AttributeError | ImportError) else ""
+        if missing:
+            raise ClassMissing(
+                f"what is stored needs {missing}, which cannot be imported",
+                cause=describe_cause(error),
+                way_out=f"bring {missing} back: what has moved must still be importable under its old name",
+            ) from error
         raise CorruptData(f"{len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
+
+
+def missing_class(data: bytes) -> str:
+    """`module.Name` of the first class or function in encoded data that cannot be imported; empty if all can."""
+    finder = _Finder(BytesIO(memoryview(data)[1:]))
+    try:
+        finder.load()
+    except Exception:
+        return finder.missing
+    return ""
+
+
+class _Finder(pickle.Unpickler):
+    missing = ""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        try:
+            return super().find_class(module_name, global_name)
+        except (ImportError, AttributeError):
+            self.missing = f"{module_name}.{global_name}"
+            raise
 
 
 def use_for_missing_classes(handler: Callable[[bytes], None]) -> None:

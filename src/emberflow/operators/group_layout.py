@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from emberflow.errors import CorruptData, NotSerializable
 from emberflow.event_time.clock import Clock
-from emberflow.events.codecs import decode, encode
+from emberflow.events.codecs import encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.scope import SavedScope, Scope
-from emberflow.state.blame import unserializable_state
+from emberflow.state.blame import decode_state, unserializable_state
 from emberflow.state.entry import Entry
 
 VERSION = 2
@@ -53,7 +53,7 @@ class GroupLayout:
         self.armed_ms: int | None = None
         """The engine's own timer for the group's next processing-time timer, if one is set."""
         if hot is not None:
-            version, *body = decode(hot)
+            version, *body = decode_state(hot, step, _hot_entries)
             if version not in (1, VERSION):
                 raise CorruptData(
                     f"keyed state of format {version} cannot be read", way_out="update emberflow"
@@ -183,8 +183,16 @@ class GroupLayout:
         found = self._buckets.get(number)
         if found is None:
             data = self._cold.get(number)
-            found = self._buckets[number] = {} if data is None else decode(data)
+            found = self._buckets[number] = {} if data is None else decode_state(data, self._step, _as_is)
         return found
+
+
+def _hot_entries(blob: Any) -> Any:
+    return blob[4]
+
+
+def _as_is(bucket: Any) -> Any:
+    return bucket
 
 
 def _bucket_of(key: Any) -> int:

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from emberflow.engines.local.latest import LOST, check_latest, write_latest
 from emberflow.engines.ownership import Fence
-from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable, describe_cause
-from emberflow.events.codecs import decode, encode
+from emberflow.errors import CheckpointUnusable, NotSerializable, describe_cause
+from emberflow.events.codecs import encode
 from emberflow.events.private_files import make_private_folder
-from emberflow.events.stored_files import write_atomically
+from emberflow.events.stored_files import corrupt, write_atomically
 from emberflow.operators.scope import EntryLoader, SavedScope, Scope
-from emberflow.state.blame import unserializable_state
+from emberflow.state.blame import decode_state, unserializable_state
 from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
 
@@ -82,6 +83,10 @@ class CheckpointStore(Protocol):
         """All keys of a step as they were last saved; None if they have to be taken from memory."""
         ...
 
+    def close(self) -> None:
+        """The job has ended."""
+        ...
+
 
 class NoCheckpoints:
     """State lives as long as the job."""
@@ -115,6 +120,9 @@ class NoCheckpoints:
             scope.removed.clear()
         return 0
 
+    def close(self) -> None:
+        pass
+
 
 class FileCheckpoints:
     """One file per checkpoint: header with length and checksum, then the encoded state. Its name holds the fencing epoch of
@@ -134,11 +142,12 @@ class FileCheckpoints:
         self._fence = fence
 
     def load(self) -> Checkpoint | None:
-        found = checkpoint_files(self._directory)
-        if not found:
-            return None
-        checkpoint, self._entries = read_checkpoint(found[-1])
-        return checkpoint
+        found, at = None, None
+        for path in checkpoint_files(self._directory)[-1:]:
+            found, self._entries = read_checkpoint(path)
+            at = _fence_of(path), found.epoch
+        check_latest(self._directory.parent, at, str(self._directory))
+        return found
 
     def entries(self, uid: str) -> dict[Any, Entry]:
         return {key: Entry(values) for key, values in self._entries.pop(uid, {}).items()}
@@ -173,15 +182,24 @@ class FileCheckpoints:
         self._fence.check()
         try:
             write_atomically(self._directory / _file_name(checkpoint.epoch, self._fence.epoch), data)
+            write_latest(self._directory.parent, (self._fence.epoch, checkpoint.epoch))
             for old in checkpoint_files(self._directory)[: -self._retained]:
                 old.unlink(missing_ok=True)
         except OSError as error:
             raise unusable(self._directory, error) from error
         return len(data)
 
+    def close(self) -> None:
+        pass
+
 
 def _file_name(epoch: int, fence: int) -> str:
     return f"chk-{epoch:08d}-{fence:06d}.ckpt" if fence else f"chk-{epoch:08d}.ckpt"
+
+
+def _fence_of(path: Path) -> int:
+    match = _FILE.fullmatch(path.name)
+    return int(match[2] or 0) if match else 0
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
@@ -206,11 +224,12 @@ def read_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, dict[Any, dict[st
     if len(data) >= _HEADER.size:
         magic, version, crc, size = _HEADER.unpack_from(data)
         if magic == _MAGIC and version == _VERSION and size == len(body) and crc == zlib.crc32(body):
-            return decode(body)
-    raise CorruptData(
-        f"the checkpoint {path} is damaged",
-        way_out=f"delete it to fall back on the one before; output committed since then would be repeated: {path}",
-    )
+            return decode_state(body, "", _entries_of)
+    raise corrupt(path, "its length or checksum does not match", LOST)
+
+
+def _entries_of(body: Any) -> dict[str, Any]:
+    return body[1]
 
 
 def unusable(directory: Path, error: BaseException) -> CheckpointUnusable:

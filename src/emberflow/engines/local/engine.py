@@ -11,6 +11,7 @@ from typing import Any
 from emberflow.connectors.dataframe import DataFrameSink, LocalFrame, as_row, column_names
 from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, FileCheckpoints, NoCheckpoints
 from emberflow.engines.local.job import LocalJob
+from emberflow.engines.local.latest import read_latest
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.manifest import open_directory
 from emberflow.engines.ownership import own_directory
@@ -98,10 +99,13 @@ def has_checkpoint(directory: str | None) -> bool:
     """Whether a job would go on from there."""
     if directory is None:
         return False
+    # One that is known and has been lost counts: the job must not begin without it.
+    if read_latest(Path(directory)) is not None:
+        return True
     if (Path(directory) / SQLITE_FILE).exists():
         store = SqliteCheckpoints(Path(directory))
         try:
-            return store.load() is not None
+            return store.has_checkpoint()
         finally:
             store.close()
     return stored_backend(Path(directory)) is not None

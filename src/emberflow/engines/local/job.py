@@ -117,6 +117,7 @@ class LocalJob(JobThread):
         return self._fence.explained(failed)
 
     def clean_up(self) -> None:
+        self._store.close()
         if self._ownership is not None:
             self._ownership.release()
         if self._own_directory is not None:

@@ -1,6 +1,7 @@
 """Keyed state in SQLite: a checkpoint is one transaction that writes the keys that changed.
 
-Keys are found by their stable hash; a row holds all keys of one hash, because equal keys may pickle differently.
+Keys are found by their stable hash; a row holds all keys of one hash, because equal keys may pickle differently. Rows carry
+checksums (`sealed_rows.py`), and everything is read once when a job starts.
 """
 
 from __future__ import annotations
@@ -8,16 +9,20 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from emberflow.engines.local.checkpoints import Checkpoint, unusable
+from emberflow.engines.local.latest import check_latest, write_latest
+from emberflow.engines.local.sealed_rows import SealedRows
 from emberflow.engines.ownership import Fence
+from emberflow.errors import CheckpointError
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.events.private_files import make_folders, open_private
 from emberflow.operators.scope import EntryLoader, Scope
+from emberflow.state.blame import decode_state
 from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
 
@@ -36,19 +41,21 @@ class SqliteCheckpoints:
             # SQLite gives its other files the mode of this one.
             os.close(open_private(directory / SQLITE_FILE, os.O_RDWR | os.O_CREAT))
             self._db = sqlite3.connect(directory / SQLITE_FILE, isolation_level=None, check_same_thread=False)
+            self._rows = SealedRows(self._db, directory / SQLITE_FILE)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
-            self._db.execute("create table if not exists checkpoint(id integer primary key, data blob)")
-            self._db.execute(
-                "create table if not exists entries(uid text, hash integer, data blob, primary key(uid, hash))"
-                " without rowid"
-            )
-            self._db.execute("create table if not exists pages(number integer primary key, data blob)")
+            self._rows.prepare()
             self._db.execute(
                 "create table if not exists owner(id integer primary key, fencing_epoch integer)"
             )
         except (OSError, sqlite3.Error) as error:
-            raise unusable(directory, error) from error
+            with suppress(AttributeError):
+                self._db.close()
+            raise self._explained(error) from error
+
+    def has_checkpoint(self) -> bool:
+        """Without looking at anything else."""
+        return self._rows.checkpoint() is not None
 
     def own(self, fence: Fence) -> None:
         self._fence = fence
@@ -63,17 +70,22 @@ class SqliteCheckpoints:
             raise self._fence.lost()
 
     def load(self) -> Checkpoint | None:
-        row = self._db.execute("select data from checkpoint where id = 1").fetchone()
-        return None if row is None else decode(row[0])
+        self._rows.verify()
+        data = self._rows.checkpoint()
+        checkpoint: Checkpoint | None = None if data is None else decode(data)
+        path = str(self._directory / SQLITE_FILE)
+        at = None if checkpoint is None else (self._rows.fence, checkpoint.epoch)
+        check_latest(self._directory, at, path)
+        return checkpoint
 
     def entries(self, uid: str) -> dict[Any, Entry]:
         return {}
 
-    def loader(self, uid: str) -> EntryLoader | None:
-        return _Loader(self._db, uid)
+    def loader(self, uid: str) -> EntryLoader:
+        return _Loader(self._rows, uid)
 
     def pages(self) -> PageStore | None:
-        return _Pages(self._db)
+        return _Pages(self._rows)
 
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
         data = encode(checkpoint)
@@ -84,14 +96,17 @@ class SqliteCheckpoints:
             for uid, tasks in scopes.items():
                 for scope in tasks:
                     size += self._save_scope(uid, scope)
-            self._db.execute("insert or replace into checkpoint(id, data) values(1, ?)", (data,))
+            self._rows.put_checkpoint(data, self._fence.epoch)
+        try:
+            write_latest(self._directory, (self._fence.epoch, checkpoint.epoch))
+        except OSError as error:
+            raise unusable(self._directory, error) from error
         return size
 
     def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
         # A start that was broken off before its first checkpoint may have left something.
         with self._transaction():
-            self._db.execute("delete from entries")
-            self._db.execute("delete from pages")
+            self._rows.clear()
             for uid, entries in steps.items():
                 changed: dict[Any, Entry | None] = {}
                 for key, entry in entries:
@@ -102,20 +117,18 @@ class SqliteCheckpoints:
                 self._write(uid, changed)
 
     def stored_entries(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]] | None:
-        return self._rows(uid)
-
-    def _rows(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]]:
-        for (data,) in self._db.execute("select data from entries where uid = ? order by hash", (uid,)):
-            yield from decode(data).items()
+        return (item for data in self._rows.entries(uid) for item in decode_state(data, uid, _as_is).items())
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
         try:
             self._db.execute("begin immediate")
+            self._rows.load_sum()
             yield
+            self._rows.store_sum()
             self._db.execute("commit")
         except sqlite3.Error as error:
-            raise unusable(self._directory, error) from error
+            raise self._explained(error) from error
         finally:
             if self._db.in_transaction:
                 self._db.execute("rollback")
@@ -132,25 +145,27 @@ class SqliteCheckpoints:
         return size
 
     def _write(self, uid: str, changed: dict[Any, Entry | None]) -> int:
-        pages, size = _Pages(self._db), 0
+        pages, size = _Pages(self._rows), 0
         by_hash: dict[int, dict[Any, Entry | None]] = {}
         for key, entry in changed.items():
             by_hash.setdefault(stable_hash(key), {})[key] = entry
         for digest, keys in by_hash.items():
-            stored = _row(self._db, uid, digest)
+            row = self._rows.entry(uid, digest)
+            stored: dict[Any, Any] = {} if row is None else decode_state(row[0], uid, _as_is)
             for key, entry in keys.items():
                 if entry is None:
                     stored.pop(key, None)
                 else:
                     entry.write_pages(pages)
                     stored[key] = dict(entry)
-            if stored:
-                data = encode(stored)
-                size += len(data)
-                self._db.execute("insert or replace into entries values(?, ?, ?)", (uid, digest, data))
-            else:
-                self._db.execute("delete from entries where uid = ? and hash = ?", (uid, digest))
+            data = encode(stored) if stored else None
+            size += 0 if data is None else len(data)
+            self._rows.put_entry(uid, digest, data, None if row is None else row[1])
         return size + pages.written
+
+    def _explained(self, error: Exception) -> CheckpointError:
+        known = self._rows.explained(error) if isinstance(error, sqlite3.Error) else error
+        return known if isinstance(known, CheckpointError) else unusable(self._directory, known)
 
     def close(self) -> None:
         self._db.close()
@@ -159,34 +174,27 @@ class SqliteCheckpoints:
 class _Pages:
     """Pages of all steps; their numbers are SQLite's row numbers."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+    def __init__(self, rows: SealedRows) -> None:
+        self._rows = rows
         self.written = 0
-
-    def get_page(self, number: int) -> bytes | None:
-        row = self._db.execute("select data from pages where number = ?", (number,)).fetchone()
-        return None if row is None else row[0]
+        self.get_page = rows.page
+        self.remove_page = rows.remove_page
 
     def put_page(self, number: int | None, data: bytes) -> int:
-        made = self._db.execute("insert or replace into pages values(?, ?)", (number, data)).lastrowid
-        assert made is not None
         self.written += len(data)
-        return made
-
-    def remove_page(self, number: int) -> None:
-        self._db.execute("delete from pages where number = ?", (number,))
+        return self._rows.put_page(number, data)
 
 
 class _Loader:
-    def __init__(self, db: sqlite3.Connection, uid: str) -> None:
-        self._db = db
+    def __init__(self, rows: SealedRows, uid: str) -> None:
+        self._rows = rows
         self._uid = uid
 
     def load(self, key: Any) -> Entry | None:
-        found = _row(self._db, self._uid, stable_hash(key)).get(key)
+        row = self._rows.entry(self._uid, stable_hash(key))
+        found = None if row is None else decode_state(row[0], self._uid, _as_is).get(key)
         return None if found is None else Entry(found)
 
 
-def _row(db: sqlite3.Connection, uid: str, digest: int) -> dict[Any, dict[str, Any]]:
-    row = db.execute("select data from entries where uid = ? and hash = ?", (uid, digest)).fetchone()
-    return {} if row is None else decode(row[0])
+def _as_is(row: Any) -> Any:
+    return row

@@ -40,7 +40,7 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
     data = path.read_bytes()
     for damaged in (data[:-1], data[:10], b"", data[:30] + bytes([data[30] ^ 1]) + data[31:]):
         path.write_bytes(damaged)
-        with pytest.raises(CorruptData, match=r"is damaged[\s\S]*delete it"):
+        with pytest.raises(CorruptData, match=r"is corrupted[\s\S]*from a backup"):
             LOCAL.run(lambda env: env.from_collection([1]).key_by(str).sum(), checkpoint_dir=tmp_path)
 
 
