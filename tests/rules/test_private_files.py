@@ -32,7 +32,7 @@ def is_making(node: ast.Call) -> bool:
     if name != "open" or private or any(keyword.arg == "opener" for keyword in node.keywords):
         return False
     texts = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-    modes = [text for text in texts if set(text) <= set("rwaxbt+") and set(text) & set("wax+")]
+    modes = [text for text in texts if set(text) <= set("rwaxbt+") and set(text) & set("wax")]
     created = any(isinstance(part, ast.Attribute) and part.attr == "O_CREAT" for part in ast.walk(node))
     return bool(modes) or created
 
