@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from emberflow.connectors.dataframe import column_names
 from emberflow.errors import InvalidArgument, NotSerializable
 from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
 from emberflow.testing.spark_session import shared_session, spark_missing
@@ -66,6 +68,36 @@ def test_pandas_and_arrow_tables_on_local() -> None:
 def test_rows_without_names_are_refused_on_local() -> None:
     with pytest.raises(InvalidArgument, match="has no column names"):
         totals(local(), [1, 2]).to_dataframe("user string, total long")
+
+
+def test_maps_and_times_of_an_arrow_table_on_local() -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="B19: an Arrow table needs pyarrow")
+    at = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    table = pyarrow.table(
+        {
+            "tags": pyarrow.array([[("a", 1)]], pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+            "at": pyarrow.array([at], pyarrow.timestamp("us", tz="Asia/Tokyo")),
+        }
+    )
+    [row] = local().from_dataframe(table).to_dataframe("tags map<string, bigint>, at timestamp")
+    assert row == {"tags": {"a": 1}, "at": at}
+    assert row["at"].tzinfo is UTC
+
+
+def test_a_misspelt_column_is_an_error_on_local() -> None:
+    with pytest.raises(NotSerializable) as caught:
+        local().from_collection([{"usr": "ann", "total": 3}]).to_dataframe("user string, total long")
+    assert str(caught.value).splitlines() == [
+        "NotSerializable [EF2103]: the record {'usr': 'ann', 'total': 3} does not match the schema's columns: missing "
+        "'user'; unexpected 'usr'; did it write 'usr' for 'user'?",
+        "  what to do: emit dictionaries with exactly the schema's columns (a value may be None), or tuples in the order "
+        "of the schema",
+    ]
+
+
+def test_names_of_columns_that_are_quoted() -> None:
+    schema = "`a, b` string, c: struct<x: int, y: map<string, int>>, `d``e` decimal(3, 1)"
+    assert column_names(schema) == ["a, b", "c", "d`e"]
 
 
 @pytest.mark.spark

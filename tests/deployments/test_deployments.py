@@ -13,14 +13,22 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(1800)
+"""Each one starts Spark and many queries: on a busy machine that takes long."""
+
 PROGRAM = Path(__file__).with_name("program.py")
-HANG_GUARD_S = 400
+HANG_GUARD_S = 1700
 
 
 def run(kind: str, mode: str, folder: Path) -> list[str]:
+    done = run_program(folder, PROGRAM, kind, mode)
+    return sorted(line for line in done.stdout.splitlines() if line.startswith("result "))
+
+
+def run_program(folder: Path, program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), kind, mode],
+        [sys.executable, str(program), *arguments],
         cwd=folder,
         env={**environment, "EMBERFLOW_QUIET": "1", "SPARK_WORKER_DIR": str(folder / "spark-work")},
         capture_output=True,
@@ -28,7 +36,7 @@ def run(kind: str, mode: str, folder: Path) -> list[str]:
         timeout=HANG_GUARD_S,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    return sorted(line for line in done.stdout.splitlines() if line.startswith("result "))
+    return done
 
 
 @cache
@@ -59,3 +67,55 @@ def test_spark_connect_batch(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_session_of_the_caller(tmp_path: Path) -> None:
     assert run("classic", "STREAMING", tmp_path) == expected("STREAMING")
+
+
+FRAMES = Path(__file__).with_name("frames_program.py")
+FAILED = [
+    "could not process the value {'id': 3, 'name': 'x'}",
+    "  cause: ValueError: no three, please",
+    "  what to do: fix the function, or handle such values in it; EMBERFLOW_TRACEBACK=1 shows the Python stack",
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["classic", pytest.param("connect", marks=pytest.mark.connect)])
+def test_dataframes_in_a_session_of_the_caller(tmp_path: Path, kind: str) -> None:
+    done = run_program(tmp_path, FRAMES, kind)
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("result ")] == [
+        "result every type the same: True",
+        "result (1, '2026-07-01 12:00:00')",
+        "result (2, '2026-07-01 08:00:00')",
+        "result the column 'v' has the type variant, which records cannot hold",
+        "result the column 'v' has the type interval year, which records cannot hold",
+        "result a table with two columns named 'v' cannot be a table of records",
+    ]
+    for name in ("map", "names", "agent", "stream"):
+        check_what_is_shown(
+            name, [line.removeprefix(f"shown {name} ") for line in lines if f"shown {name} " in line]
+        )
+    assert "doesn't contain a value" not in done.stderr, (
+        "Spark warns about state that is read while it is missing"
+    )
+
+
+def check_what_is_shown(name: str, lines: list[str]) -> None:
+    """Our text, whole and at the beginning; no marker, no stack of Python's."""
+    text = "\n".join(lines)
+    assert "EMBERFLOW-ERROR" not in text
+    assert "Traceback" not in text
+    first = next(number for number, line in enumerate(lines) if "emberflow: " in line)
+    if name == "names":
+        assert (
+            lines[first].split("emberflow: ")[1].startswith("NotSerializable [EF2103]: the record {'idd': ")
+        )
+        assert lines[first].endswith("missing 'id'; unexpected 'idd'; did it write 'idd' for 'id'?")
+        return
+    assert lines[first].endswith(FAILED[0]) or name == "agent"
+    assert "no three, please" in lines[first + 1]
+    if name != "agent":
+        assert lines[first : first + 3][1:] == FAILED[1:]
+    assert first <= 2
+    if name != "stream":
+        # Behind the error of a streaming query Spark shows its plan and, through Connect, Java's stack.
+        assert not any(line.startswith("\tat ") for line in lines)

@@ -62,6 +62,9 @@ class _Value:
     def __init__(self, handle: _Handle, name: str) -> None:
         self._handle, self._name = handle, name
 
+    def exists(self) -> bool:
+        return self._name in self._handle.current.variables
+
     def get(self) -> Any:
         return self._handle.current.variables.get(self._name)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from emberflow.connectors.arrow_records import arrow_records
 from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Chunk, Source
 from emberflow.errors import InvalidArgument, shorten
@@ -44,11 +45,10 @@ class DataFrameSource(Source):
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:
-    if hasattr(table, "to_pylist"):
-        yield from table.to_pylist()
-    elif hasattr(table, "toLocalIterator"):
-        for row in table.toLocalIterator():
-            yield row.asDict(recursive=True)
+    if hasattr(table, "toArrow"):
+        yield from arrow_records(table.toArrow())
+    elif hasattr(table, "to_pylist"):
+        yield from arrow_records(table)
     elif hasattr(table, "to_dict") and hasattr(table, "columns"):
         yield from table.to_dict("records")
     elif isinstance(table, Iterable):
@@ -115,18 +115,29 @@ class LocalFrame:
 def column_names(schema: Any) -> list[str]:
     """Names of a DDL string ("user string, total long"), a StructType or a plain list of names."""
     if isinstance(schema, str):
-        return [part.split()[0].rstrip(":").split(":")[0] for part in _split_fields(schema) if part.strip()]
+        return [_name_of(part.strip()) for part in _split_fields(schema) if part.strip()]
     names = getattr(schema, "fieldNames", None)
     if names is not None:
         return list(names())
     return list(schema)
 
 
+def _name_of(field: str) -> str:
+    if field.startswith("`"):
+        # A backtick inside a quoted name is written twice.
+        return field[1:].replace("``", "\0").split("`")[0].replace("\0", "`")
+    return field.split()[0].split(":")[0]
+
+
 def _split_fields(ddl: str) -> list[str]:
-    """Cuts at the commas that stand outside of <> and ()."""
-    fields, depth, start = list[str](), 0, 0
+    """Cuts at the commas that stand outside of <>, () and quoted names."""
+    fields, depth, start, quoted = list[str](), 0, 0, False
     for position, letter in enumerate(ddl):
-        if letter in "<(":
+        if letter == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif letter in "<(":
             depth += 1
         elif letter in ">)":
             depth -= 1
@@ -134,20 +145,3 @@ def _split_fields(ddl: str) -> list[str]:
             fields.append(ddl[start:position])
             start = position + 1
     return [*fields, ddl[start:]]
-
-
-def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """A record as a row of these columns."""
-    if isinstance(value, dict):
-        return {name: value.get(name) for name in columns}  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if isinstance(value, list | tuple):
-        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
-        if len(items) != len(columns):
-            raise InvalidArgument(
-                f"the record {shorten(items)} has {len(items)} fields, the schema {len(columns)}",
-                way_out="emit dictionaries, or tuples in the order of the schema",
-            )
-        return dict(zip(columns, items, strict=True))
-    if len(columns) == 1:
-        return {columns[0]: value}
-    return {name: getattr(value, name) for name in columns}

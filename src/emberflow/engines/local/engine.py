@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from emberflow.connectors.dataframe import DataFrameSink, LocalFrame, as_row, column_names
+from emberflow.connectors.dataframe import DataFrameSink, LocalFrame, column_names
+from emberflow.connectors.table_rows import as_row
 from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, FileCheckpoints, NoCheckpoints
 from emberflow.engines.local.job import LocalJob
 from emberflow.engines.local.latest import read_latest

@@ -130,13 +130,22 @@ class RecordedState:
         self._hot = hot
         self._cold = cold
         self.noted: GroupRecord | None = None
+        self.known: set[int] = set()
+        """Groups that have a hot blob, as far as this process knows."""
 
-    def get_hot(self) -> bytes | None:
+    def get_hot(self, kg: int) -> bytes | None:
+        # Spark logs a warning when a missing value is read, so a group that is not known is asked for first.
+        if kg not in self.known:
+            if not self._hot.exists():
+                return None
+            self.known.add(kg)
         found = self._hot.get()
         return None if found is None else bytes(found[0])
 
-    def put_hot(self, data: bytes) -> None:
+    def put_hot(self, kg: int, data: bytes) -> None:
         self._hot.update((data,))
+        # It is never cleared. If the batch is given up, so that it is missing after all, the next look costs a warning.
+        self.known.add(kg)
         self._note(HOT, data)
 
     # the cold store of a GroupLayout

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from emberflow.connectors.arrow_records import arrow_records
 from emberflow.engines.spark.arrow_rows import record_batches, rows_of
 from emberflow.engines.spark.job_spec import JobSpec
 from emberflow.engines.spark.keyed_worker import deliver
@@ -77,7 +78,7 @@ def feed_frame(data: bytes, stage_id: int, batches: Iterator[Any]) -> Iterator[A
     stage.task.new_channel()
     count = waiting = 0
     for batch in batches:
-        values = batch.to_pylist()
+        values = arrow_records(batch)
         count += len(values)
         waiting += len(values)
         if values:

@@ -22,6 +22,7 @@ from emberflow.engines.savepoint_start import check_savepoint, commit_prepared, 
 from emberflow.engines.sink_ownership import take_over_sinks
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
+from emberflow.engines.spark.markers import ErrorForm
 from emberflow.engines.spark.rows import sink_dest
 from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint
 from emberflow.engines.spark.savepoints import write_savepoint
@@ -161,7 +162,8 @@ class SparkEngine:
         home = Path(tempfile.mkdtemp(prefix="emberflow-frame-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         spec = self._spec(graph, config, f"frame{new_job_id()}", home)
-        translation = self._translation(spec)
+        errors = ErrorForm.TRACED if config.show_traceback else ErrorForm.READABLE
+        translation = self._translation(spec, errors=errors)
         wanted = query_settings(config.parallelism, "")
         for name, value in wanted.items():
             # The caller starts the query, so these have to stay.
@@ -198,7 +200,9 @@ class SparkEngine:
             parameters=config.parameters,
         )
 
-    def _translation(self, spec: JobSpec, start: SavepointStart | None = None) -> Translation:
+    def _translation(
+        self, spec: JobSpec, start: SavepointStart | None = None, errors: ErrorForm = ErrorForm.MARKED
+    ) -> Translation:
         start_python_quickly(self.session)
         frames = {
             stage.id: frame
@@ -206,7 +210,7 @@ class SparkEngine:
             if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
         }
         return Translation(
-            self.session, spec, dump_spec(for_stage(spec, None)), make_archive(), frames, start
+            self.session, spec, dump_spec(for_stage(spec, None)), make_archive(), frames, start, errors
         )
 
     def _start_query(

@@ -109,6 +109,7 @@ class KeyedLevel:
             stage.abandon()
         for number, found in variables.items():
             stage = opened[number]
+            found.known = stage.stored
             stage.exits.new_batch(partition << 32, 0)
             stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
             self._stages[number] = _StageState(
@@ -165,7 +166,7 @@ class KeyedLevel:
             self._set_pair(kg, layout.armed_ms)
         data = layout.commit(scope)
         if data is not None:
-            state.variables.put_hot(data)
+            state.variables.put_hot(kg, data)
 
     def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[Row]:
         """Either the end of phase one, or a timer of the group. Where runs may be parked, those come in pairs: an even
@@ -266,7 +267,7 @@ class KeyedLevel:
 
     def _wake(self, state: _StageState, kg: int, now_ms: int) -> None:
         """A group without input, whose time has come."""
-        hot = state.variables.get_hot()
+        hot = state.variables.get_hot(kg)
         if hot is None:
             return
         opened = self._enter(state, kg, now_ms, hot)
@@ -301,7 +302,7 @@ class KeyedLevel:
             self._leave(state, kg, opened, now_ms)
 
     def _enter(self, state: _StageState, kg: int, now_ms: int, hot: bytes | None = None) -> _Opened:
-        layout = GroupLayout(hot or state.variables.get_hot(), state.variables, state.head.step.name)
+        layout = GroupLayout(hot or state.variables.get_hot(kg), state.variables, state.head.step.name)
         state.stage.clock.set(now_ms)
         group, groups = self._numbers[kg], self._groups
         scope = layout.scope(state.channels, state.idle, state.stage.clock, lambda key: groups[key] == group)
@@ -315,7 +316,7 @@ class KeyedLevel:
             self._arm(state, kg, opened, now_ms)
         data = layout.commit(scope)
         if data is not None:
-            state.variables.put_hot(data)
+            state.variables.put_hot(kg, data)
         state.head.let_go()
         self._left.add((kg, state.number))
         if scope.parked:

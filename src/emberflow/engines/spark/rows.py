@@ -19,6 +19,10 @@ def sink_number(dest: int) -> int:
     return -3 - dest
 
 
+def is_for_sink(dest: int) -> bool:
+    return dest <= sink_dest(0)
+
+
 def _murmur3(value: int) -> int:
     """Spark's hash of an int column (Murmur3_x86_32, seed 42), as a signed number."""
     mask = 0xFFFFFFFF

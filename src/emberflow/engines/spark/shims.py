@@ -3,6 +3,8 @@
 
 Everything is made inside functions, because what cloudpickle can import by name it sends by name only. For the same
 reason nothing in here may use a module-level name of this package.
+
+`form` says how our errors leave a worker: the name of a function in `markers.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels: int) -> Any:
+def make_source(name: str, bootstrap: Any, form: str, data: bytes, stage_id: int, channels: int) -> Any:
     """A data source class, streaming and batch."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
@@ -32,12 +34,12 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
             return self._planner
 
         def initialOffset(self) -> Any:
-            return bootstrap("emberflow.engines.spark.markers").carries_errors(
+            return getattr(bootstrap("emberflow.engines.spark.markers"), form)(
                 lambda: self._plan().initial()
             )()
 
         def latestOffset(self, start: Any, limit: Any = None) -> Any:
-            return bootstrap("emberflow.engines.spark.markers").carries_errors(
+            return getattr(bootstrap("emberflow.engines.spark.markers"), form)(
                 lambda: self._plan().latest(start)
             )()
 
@@ -49,7 +51,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
         def partitions(self, start: Any, end: Any) -> Any:
             import cloudpickle
 
-            guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+            guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
             shares = guard(lambda: self._plan().shares(start, end))()
             return [Part(number, cloudpickle.dumps(share)) for number, share in enumerate(shares)]
 
@@ -57,7 +59,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
             import pickle
 
             module = bootstrap("emberflow.engines.spark.source_reader")
-            guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+            guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
             share = guard(pickle.loads)(partition.share)
             return guard(module.read_share)(data, stage_id, share, partition.number)
 
@@ -70,7 +72,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
 
         def read(self, partition: Any) -> Any:
             module = bootstrap("emberflow.engines.spark.source_reader")
-            guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+            guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
             return guard(module.read_whole)(data, stage_id, partition.number, partition.number)
 
     class Source(DataSource):
@@ -90,7 +92,7 @@ def make_source(name: str, bootstrap: Any, data: bytes, stage_id: int, channels:
     return Source
 
 
-def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: bool) -> Any:
+def make_processor(bootstrap: Any, form: str, data: bytes, stage_ids: list[int], timed: bool) -> Any:
     """A stateful processor for the keyed stages of one level."""
     from pyspark import TaskContext
     from pyspark.sql.streaming import StatefulProcessor  # pyright: ignore[reportPrivateImportUsage]
@@ -108,7 +110,7 @@ def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: boo
                     handle.getMapState(f"cold{stage_id}", number, blob)
                 return
             module = bootstrap("emberflow.engines.spark.keyed_worker")
-            self._guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+            self._guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
             self._level = module.KeyedLevel(data, stage_ids, timed=timed)
             self._guard(self._level.init)(
                 handle,
@@ -143,17 +145,17 @@ def make_processor(bootstrap: Any, data: bytes, stage_ids: list[int], timed: boo
     return Processor()
 
 
-def make_mapper(bootstrap: Any, module: str, function: str, *args: Any) -> Any:
+def make_mapper(bootstrap: Any, form: str, module: str, function: str, *args: Any) -> Any:
     """A function for mapInArrow: `module.function(*args, batches)`."""
 
     def mapper(batches: Any) -> Any:
-        guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+        guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
         yield from guard(getattr(bootstrap(module), function))(*args, batches)
 
     return mapper
 
 
-def make_sink(name: str, bootstrap: Any, data: bytes) -> Any:
+def make_sink(name: str, bootstrap: Any, form: str, data: bytes) -> Any:
     """A data source class for writing, streaming and batch."""
     from pyspark.sql.datasource import (
         DataSource,
@@ -168,12 +170,12 @@ def make_sink(name: str, bootstrap: Any, data: bytes) -> Any:
 
     def write(batches: Any) -> Any:
         module = bootstrap("emberflow.engines.spark.sink_writer")
-        guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+        guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
         return Message(guard(module.write_task)(data, batches))
 
     def commit(messages: Any, epoch: int) -> None:
         module = bootstrap("emberflow.engines.spark.sink_writer")
-        guard = bootstrap("emberflow.engines.spark.markers").carries_errors
+        guard = getattr(bootstrap("emberflow.engines.spark.markers"), form)
         guard(module.commit_epoch)(data, [item.payload for item in messages if item is not None], epoch)
 
     class StreamWriter(DataSourceStreamArrowWriter):

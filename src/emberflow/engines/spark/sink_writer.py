@@ -16,7 +16,7 @@ from typing import Any
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext, sink_failed
 from emberflow.engines.spark.arrow_rows import rows_of
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
-from emberflow.engines.spark.rows import sink_number
+from emberflow.engines.spark.rows import is_for_sink, sink_number
 from emberflow.events.codecs import decode, encode
 from emberflow.events.packets import decode_packet
 from emberflow.events.private_files import make_private_folder
@@ -40,7 +40,7 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
     packets: list[tuple[int, Any, bytes]] = []
     for batch in batches:
         for row in rows_of(batch):
-            if row[1] < -1 and row[4]:
+            if is_for_sink(row[1]):
                 packet = decode_packet(row[4])
                 packets.append((sink_number(row[1]), packet, row[4]))
     # Order within a task's packets is that of their making, whatever way they came.

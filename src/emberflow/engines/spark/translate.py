@@ -12,8 +12,10 @@ from typing import Any
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.engines.spark import shims
 from emberflow.engines.spark.bootstrap import make_bootstrap
+from emberflow.engines.spark.frame_types import check_types, zone_of
 from emberflow.engines.spark.initial_state import initial_rows
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
+from emberflow.engines.spark.markers import ErrorForm
 from emberflow.engines.spark.rows import PARKED, ROW_SCHEMA, STATS
 from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.plan.specs import AgentSpec, AsyncSpec, KeyedProcessSpec
@@ -34,11 +36,12 @@ class Translation:
         archive: tuple[bytes, str],
         frames: dict[int, Any],
         start: SavepointStart | None = None,
+        errors: ErrorForm = ErrorForm.MARKED,
     ) -> None:
         self._session = session
         self._spec = spec
         self._data = data
-        self._bootstrap = make_bootstrap(*archive)
+        self._code = make_bootstrap(*archive), errors.value
         self._frames = frames
         self.start = start
         """The savepoint whose state the query begins with."""
@@ -78,14 +81,15 @@ class Translation:
     def _source(self, stage: Stage) -> Any:
         name = f"emberflow_{self._spec.job_id}_{stage.id}"
         data = dump_spec(for_stage(self._spec, stage.id))
-        made = shims.make_source(name, self._bootstrap, data, stage.id, self._spec.channels[stage.id])
+        made = shims.make_source(name, *self._code, data, stage.id, self._spec.channels[stage.id])
         self._session.dataSource.register(made)
         reader = self._session.read if self._spec.batch else self._session.readStream
         return reader.format(name).load()
 
     def _frame(self, stage: Stage) -> Any:
+        check_types(self._frames[stage.id].schema, into_spark=False)
         mapper = shims.make_mapper(
-            self._bootstrap, "emberflow.engines.spark.batch_worker", "feed_frame", self._data, stage.id
+            *self._code, "emberflow.engines.spark.batch_worker", "feed_frame", self._data, stage.id
         )
         return self._frames[stage.id].mapInArrow(mapper, ROW_SCHEMA)
 
@@ -93,7 +97,7 @@ class Translation:
         from pyspark.sql import functions as F
 
         timed = any(uses_processing_time(self._spec, stage) for stage in stages)
-        processor = shims.make_processor(self._bootstrap, self._data, [stage.id for stage in stages], timed)
+        processor = shims.make_processor(*self._code, self._data, [stage.id for stage in stages], timed)
         mode = "ProcessingTime" if timed else "None"
         if not timed:
             # The batch's own time, the same when it is repeated; where there are timers, they tell it.
@@ -101,13 +105,13 @@ class Translation:
         grouped = current.groupBy("kg")
         if self.start is None:
             return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode)
-        make_mapper = partial(shims.make_mapper, self._bootstrap)
+        make_mapper = partial(shims.make_mapper, *self._code)
         initial = initial_rows(self._session, self.start, self._spec, stages, make_mapper)
         return grouped.transformWithState(processor, ROW_SCHEMA, "Append", mode, initial.groupBy("kg"))
 
     def _batch_level(self, current: Any, stages: list[Stage]) -> Any:
         mapper = shims.make_mapper(
-            self._bootstrap,
+            *self._code,
             "emberflow.engines.spark.batch_worker",
             "run_level",
             self._data,
@@ -118,7 +122,7 @@ class Translation:
 
     def register_sink(self) -> str:
         name = f"emberflow_{self._spec.job_id}_sink"
-        self._session.dataSource.register(shims.make_sink(name, self._bootstrap, self._data))
+        self._session.dataSource.register(shims.make_sink(name, *self._code, self._data))
         return name
 
     def decoded(self, plan: Any, dest: int, schema: Any) -> Any:
@@ -127,8 +131,11 @@ class Translation:
 
         # A DDL string is parsed by Spark, which workers cannot ask.
         struct = self._session.createDataFrame([], schema).schema
+        check_types(struct, into_spark=True)
+        time_zone = self._session.conf.get("spark.sql.session.timeZone")
+        zone_of(time_zone)
         mapper = shims.make_mapper(
-            self._bootstrap, "emberflow.engines.spark.frames", "decode_rows", struct.json()
+            *self._code, "emberflow.engines.spark.frames", "decode_rows", struct.json(), time_zone
         )
         return plan.where(F.col("dest") == dest).mapInArrow(mapper, struct)
 

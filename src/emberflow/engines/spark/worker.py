@@ -55,6 +55,8 @@ class WorkerStage:
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self._told: set[int] = set()
+        self.stored: set[int] = set()
+        """Groups that are known to have state."""
         self.task.open(subtask, spec.parallelism, spec.parameters, _ledgers(spec))
 
     def abandon(self) -> None:

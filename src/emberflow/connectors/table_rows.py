@@ -1,0 +1,77 @@
+"""Records as rows of a table with named columns. The rules are the same on every engine:
+
+- A dictionary has exactly the schema's columns. A value may be None, a key may not be missing: a misspelt name would
+  become NULL without anybody noticing.
+- A named tuple and a Spark `Row` are taken by name, any other tuple or list in the order of the schema.
+- Any other object has an attribute for each column; if the schema has a single column, it is that column's value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from emberflow.errors import NotSerializable, shorten
+
+_WAY_OUT = "emit dictionaries with exactly the schema's columns (a value may be None), or tuples in the order of the schema"
+
+
+def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """A record as a row of these columns."""
+    if isinstance(value, dict):
+        if len(value) != len(columns) or not all(name in value for name in columns):  # pyright: ignore[reportUnknownArgumentType]
+            raise _other_names(value, value, columns)  # pyright: ignore[reportUnknownArgumentType]
+        return value  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return _of_items(value, columns)  # pyright: ignore[reportUnknownArgumentType]
+    if len(columns) == 1:
+        return {columns[0]: value}
+    missing = [name for name in columns if not hasattr(value, name)]
+    if missing:
+        raise NotSerializable(
+            f"the record {shorten(value)} does not match the schema's columns: it has no {_listed(missing)}",
+            way_out=_WAY_OUT,
+        )
+    return {name: getattr(value, name) for name in columns}
+
+
+def _of_items(value: Sequence[Any], columns: Sequence[str]) -> dict[str, Any]:
+    names: Any = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
+    if names is not None and list(names) != list(columns):
+        row = dict(zip(names, value, strict=True))
+        if row.keys() != set(columns):
+            raise _other_names(value, row, columns)
+        return row
+    if len(value) != len(columns):
+        raise NotSerializable(
+            f"the record {shorten(value)} has {len(value)} fields, the schema {len(columns)}",
+            way_out=_WAY_OUT,
+        )
+    return dict(zip(columns, value, strict=True))
+
+
+def _other_names(value: Any, found: Iterable[Any], columns: Sequence[str]) -> NotSerializable:
+    names = list(found)
+    missing = [name for name in columns if name not in names]
+    unexpected = [name for name in names if name not in columns]
+    parts = [f"missing {_listed(missing)}"] if missing else []
+    if unexpected:
+        parts.append(f"unexpected {_listed(unexpected)}")
+    meant = [f"{name!r} for {close!r}" for name in unexpected if (close := _meant(name, missing)) is not None]
+    hint = f"; did it write {', '.join(meant)}?" if meant else ""
+    return NotSerializable(
+        f"the record {shorten(value)} does not match the schema's columns: {'; '.join(parts)}{hint}",
+        way_out=_WAY_OUT,
+    )
+
+
+def _meant(name: Any, missing: Sequence[str]) -> str | None:
+    by_lower = {item.lower(): item for item in missing}
+    close = get_close_matches(str(name).lower(), by_lower, 1, 0.5)
+    return by_lower[close[0]] if close else None
+
+
+def _listed(names: Sequence[Any], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
