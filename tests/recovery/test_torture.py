@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from emberflow.testing import spark_missing
 from tests.recovery.torture.campaign import line_of
-from tests.recovery.torture.plan import Blow, draw
+from tests.recovery.torture.plan import DAMAGES, SOURCES, Blow, draw
 from tests.recovery.torture.processes import processes_of
 from tests.recovery.torture.run import run_in_process
+from tests.recovery.torture.steps import STEPS, WATCHED
 
 SEEDS = range(1, 21)
 SPARK_SEEDS = [seed for seed in SEEDS if draw(seed, short=True).on_spark]
@@ -50,6 +52,14 @@ def test_two_hundred_seeds_hold_every_blow_on_every_engine() -> None:
     everywhere = set(Blow) - {Blow.KILL_DRIVER, Blow.KILL_WORKER, Blow.KILL_EXECUTOR}
     assert {("local", blow) for blow in everywhere} <= struck
     assert {blow for engine, blow in struck if engine.startswith("spark")} == set(Blow) - {Blow.KILL_EXECUTOR}
+    aimed = [item for plan in plans for item in plan.disturbances if item.blow is Blow.KILL_AT_STEP]
+    assert {item.step for item in aimed} == {*STEPS, *WATCHED}
+    assert {item.worker_only for item in aimed} == {True, False}
+    assert any(item.share == 0 for item in aimed), "before the first commit"
+    assert {item.damage for plan in plans for item in plan.disturbances if item.damage} == set(DAMAGES)
+    assert {(plan.on_spark, plan.source) for plan in plans} == set(product([True, False], SOURCES))
+    assert sum(plan.keys[0] != "key0" for plan in plans) > 40
+    assert any(len(set(plan.parallelism)) > 1 for plan in plans)
     assert ("cluster", Blow.KILL_EXECUTOR) in struck
     share = sum(plan.on_spark for plan in plans) / len(plans)
     assert 0.2 < share < 0.4

@@ -24,12 +24,7 @@ from emberflow.agents import (
 from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.connectors.dead_letters import letters_folder
 from emberflow.engines.limit_ledger import FileLedger, FileLedgers
-from emberflow.engines.local.checkpoints import (
-    FILES_FOLDER,
-    FileCheckpoints,
-    checkpoint_files,
-    read_checkpoint,
-)
+from emberflow.engines.local.checkpoints import FILES_FOLDER, FileCheckpoints, read_checkpoint
 from emberflow.errors import EmberflowError
 from emberflow.observability.event_file import safe_name
 from emberflow.operators.model_limits import ModelLimits
@@ -177,11 +172,10 @@ def test_whoever_can_write_the_checkpoint_directory_runs_code(tmp_path: Path) ->
         run(env, env.from_collection([1]))
 
     start()
-    newest = checkpoint_files(directory / FILES_FOLDER)[-1]
+    newest = max((directory / FILES_FOLDER).glob("chk-*.ckpt"))
     checkpoint, _ = read_checkpoint(newest)
-    forged = tmp_path / "forged"
-    FileCheckpoints(forged).save(replace(checkpoint, sources={"planted": Bomb(mark)}), {})
-    newest.write_bytes(checkpoint_files(forged / FILES_FOLDER)[-1].read_bytes())
+    store = FileCheckpoints(directory)
+    store.save(replace(checkpoint, epoch=checkpoint.epoch + 1, sources={"planted": Bomb(mark)}), {})
     assert not mark.exists()
     start()
     assert mark.exists()

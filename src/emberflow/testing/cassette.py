@@ -183,9 +183,16 @@ _locks: dict[str, threading.Lock] = {}
 _locks_lock = threading.Lock()
 
 
+def _lock_of(path: Path) -> threading.Lock:
+    with _locks_lock:
+        return _locks.setdefault(os.path.realpath(path), threading.Lock())
+
+
 def load_cassette(path: Path, *, may_be_missing: bool) -> Cassette:
     try:
-        data = path.read_bytes()
+        # Not while another thread is in the middle of a line.
+        with _lock_of(path):
+            data = path.read_bytes()
     except FileNotFoundError:
         if may_be_missing:
             return Cassette(str(path))
@@ -202,9 +209,7 @@ def load_cassette(path: Path, *, may_be_missing: bool) -> Cassette:
 
 def append_entry(path: Path, line: str) -> None:
     """Safe for all writers of one process; each line goes to the file in one piece."""
-    with _locks_lock:
-        lock = _locks.setdefault(os.path.realpath(path), threading.Lock())
-    with lock:
+    with _lock_of(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("a+b") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -11,7 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.recovery.torture.desk import Inputs, write_files
 from tests.recovery.torture.plan import Plan
+from tests.recovery.torture.planted import WITHOUT_BLOWS
 from tests.recovery.torture.processes import kill_session, processes_of, until
 from tests.recovery.torture.run_files import RunFiles
 
@@ -78,13 +81,18 @@ class Job:
             "checkpoint_ms": plan.checkpoint_ms,
             "inputs": plan.inputs,
             "keys": plan.keys,
+            "source": plan.source,
+            "parallelism": (2,) if undisturbed else plan.parallelism,
+            "input_files": str(files.input_files),
             "rate": None if undisturbed else plan.rate,
+            "plant": plan.plant if not undisturbed or plan.plant in WITHOUT_BLOWS else "",
             "port": port,
             "finished": str(files.finished),
             "checkpoints": str(files.checkpoints),
             "out": str(files.out),
         }
         files.settings.write_text(json.dumps(settings))
+        write_files(Inputs(plan.seed, plan.keys, plan.inputs, plan.source), files.input_files)
 
     @property
     def starts(self) -> int:
@@ -101,6 +109,13 @@ class Job:
 
     def start(self) -> None:
         self._starts += 1
+        self._process = self._launch(self.log)
+
+    def start_second(self, log: Path) -> subprocess.Popen[bytes]:
+        """Another driver with the same settings."""
+        return self._launch(log)
+
+    def _launch(self, log_file: Path) -> subprocess.Popen[bytes]:
         paths = [str(SHIM), str(ROOT), str(ROOT / "src")]
         environment = {
             **os.environ,
@@ -111,8 +126,8 @@ class Job:
             # JVMs that live for seconds: compiling well costs more than it gains.
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
+        with log_file.open("wb") as log:
+            return subprocess.Popen(
                 [
                     sys.executable,
                     "-m",
@@ -148,8 +163,15 @@ class Job:
             if "python" in item.command.split(" ")[0]:
                 os.kill(item.pid, signal.SIGUSR1)
 
-    def last_words(self) -> str:
+    def pause(self, number: signal.Signals) -> None:
+        """Stops all processes of the job, or lets them go on."""
+        for item in processes_of(self.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(item.pid, number)
+
+    def last_words(self, log: Path | None = None) -> str:
         """The error that ended it, in one line."""
-        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
+        text = (log or self.log).read_text(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         codes = [line for line in lines if "[EF" in line]
         return (codes or lines or ["it said nothing"])[-1][:300]

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from emberflow.agents import (
@@ -23,10 +24,14 @@ from emberflow.agents import (
 from emberflow.errors import BudgetExceeded
 from emberflow.streams import (
     DataGeneratorSource,
+    DataStream,
+    FileSource,
     KeyedProcessFunction,
     ListStateDescriptor,
+    NumberSequenceSource,
     RateLimiterStrategy,
     StreamExecutionEnvironment,
+    StreamFormat,
     TumblingEventTimeWindows,
     ValueStateDescriptor,
     WatermarkStrategy,
@@ -40,16 +45,31 @@ A_MONTH_MS = 30 * 86_400_000
 """Later than any jump of the clock: what is sent for then comes when the input has ended."""
 
 
+LANES = {"generator": 1, "generators": 2, "sequence": 2, "files": 3, "collection": 1}
+"""Channels of each kind of source."""
+A_DAY = timedelta(days=1)
+
+
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Input number i of a seed: (key, i, event time)."""
+    """Input number i of a seed: (key, i, event time). All inputs of a key come through the same channel: only there is an
+    order that a crash could break."""
 
     seed: int
-    keys: int
+    keys: tuple[Any, ...]
+    count: int
+    source: str
 
-    def __call__(self, index: int) -> tuple[str, int, int]:
-        key = random.Random(f"input {self.seed} {index}").randrange(self.keys)
-        return f"key{key}", index, index * EVERY_MS
+    def __call__(self, index: int) -> tuple[Any, int, int]:
+        lanes = LANES[self.source]
+        lane = index * lanes // self.count if self.source == "sequence" else index % lanes
+        key = random.Random(f"input {self.seed} {index}").choice(self.keys[lane::lanes])
+        return key, index, index * EVERY_MS
+
+
+def inputs_of(seed: int, keys: tuple[Any, ...], count: int, source: str) -> list[tuple[Any, int, int]]:
+    inputs = Inputs(seed, keys, count, source)
+    return [inputs(index) for index in range(count)]
 
 
 class Opened(Event):
@@ -85,8 +105,8 @@ class Desk(Agent):
         memory.set("count", memory.get("count", 0) + 1)
         if memory.get("count") == 1:
             ctx.send_event_after(A_MONTH_MS, Reminder())
-        ctx.sensory_memory.set("prompts", [f"open {key} {number}"])
-        first = await self._ask(ctx, f"open {key} {number}")
+        ctx.sensory_memory.set("prompts", [f"open {key!r} {number}"])
+        first = await self._ask(ctx, f"open {key!r} {number}")
         memory.set("opened.last", number)
         ctx.send_event(Opened(number=number, at_ms=at_ms, first=first))
 
@@ -109,6 +129,7 @@ class Desk(Agent):
     @action(Researched)
     async def close_case(self, event: Researched, ctx: RunnerContext) -> None:
         memory = ctx.short_term_memory
+        answered = await self._ask_person(ctx, event.number) if event.number % 6 == 1 else None
         last = await self._ask(ctx, f"close {event.number} {event.amount}")
         memory.append("amounts", event.amount)
         memory.set("total", memory.get("total", 0) + last)
@@ -130,6 +151,7 @@ class Desk(Agent):
                     list(memory.get("amounts")),
                     list(ctx.sensory_memory.get("prompts")),
                     ctx.run_id,
+                    answered,
                     (ctx.budget_left("steps"), ctx.budget_left("tokens"), memory.get("overspent", 0)),
                 )
             )
@@ -137,7 +159,7 @@ class Desk(Agent):
 
     @action(Reminder)
     async def remind(self, event: Reminder, ctx: RunnerContext) -> None:
-        value = await self._ask(ctx, f"remind {ctx.key}")
+        value = await self._ask(ctx, f"remind {ctx.key!r}")
         found = (value, ctx.short_term_memory.get("total"), ctx.budget_left("tokens"), ctx.run_id)
         ctx.send_event(OutputEvent(("reminder", ctx.key, *found)))
 
@@ -174,6 +196,11 @@ class Desk(Agent):
             note_finished(self._finished, refused.args[1], refused.args[0])
             return value
 
+    async def _ask_person(self, ctx: RunnerContext, number: int) -> tuple[str, str]:
+        """What was chosen, and the question as the person saw it."""
+        answer = await ctx.ask_human(f"Close {ctx.key!r}, {number}?")
+        return str(answer), answer.note
+
     async def _ask(self, ctx: RunnerContext, prompt: str) -> int:
         value, idempotency_key = await ctx.durable_execute_async(ask, self._port, prompt, str(ctx.key))
         note_finished(self._finished, idempotency_key, prompt)
@@ -208,26 +235,55 @@ class Ledger(KeyedProcessFunction):
         yield "timer", ctx.get_current_key(), timestamp, len(due), sum(due)
 
 
+def cases(env: StreamExecutionEnvironment, inputs: Inputs, rate: float | None, folder: Path) -> DataStream:
+    """The input through one kind of source."""
+    ordered = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(_event_time)
+    # Ranges of numbers and files are read at speeds of their own: event time stands until the end.
+    unordered = WatermarkStrategy.for_bounded_out_of_orderness(A_DAY).with_timestamp_assigner(_event_time)
+    match inputs.source:
+        case "generator" | "generators":
+            source = DataGeneratorSource(
+                inputs,
+                count=inputs.count,
+                rate_limiter_strategy=RateLimiterStrategy.per_second(rate) if rate else None,
+                parallelism=LANES[inputs.source],
+            )
+            return env.from_source(source, ordered, "cases").uid("cases")
+        case "sequence":
+            numbers = env.from_source(NumberSequenceSource(0, inputs.count - 1)).uid("cases")
+            return numbers.map(inputs).assign_timestamps_and_watermarks(unordered)
+        case "files":
+            lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder)).build()
+            numbers = env.from_source(lines, WatermarkStrategy.no_watermarks(), "cases").uid("cases")
+            return numbers.map(int).map(inputs).assign_timestamps_and_watermarks(unordered)
+        case _:
+            listed = env.from_collection([inputs(index) for index in range(inputs.count)]).uid("cases")
+            return listed.assign_timestamps_and_watermarks(ordered)
+
+
+def write_files(inputs: Inputs, folder: Path) -> None:
+    """What the file source reads: a file per lane."""
+    folder.mkdir(exist_ok=True)
+    for lane in range(LANES["files"]):
+        numbers = range(lane, inputs.count, LANES["files"])
+        (folder / f"{lane}.txt").write_text("".join(f"{number}\n" for number in numbers))
+
+
+def _event_time(value: tuple[Any, ...], timestamp: int) -> int:
+    return value[2]
+
+
 def build(
     env: StreamExecutionEnvironment,
     *,
     inputs: Inputs,
-    count: int,
     rate: float | None,
     port: int,
     finished: str,
+    folder: str,
     out: str,
 ) -> None:
-    source = DataGeneratorSource(
-        inputs,
-        count=count,
-        rate_limiter_strategy=RateLimiterStrategy.per_second(rate) if rate else None,
-        parallelism=1,
-    )
-    stamped = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
-        lambda value, timestamp: value[2]
-    )
-    stream = env.from_source(source, stamped, "cases").uid("cases")
+    stream = cases(env, inputs, rate, Path(folder))
     agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
     said = (
         agents_env.from_datastream(stream, lambda value: value[0]).apply(Desk(port, finished)).to_datastream()
@@ -240,5 +296,7 @@ def build(
         .reduce(lambda a, b: (*a[:3], a[3] + b[3]))
         .map(lambda value: ("window", value[1], value[2], value[3]))
     )
-    booked = answers.key_by(lambda value: value[1]).process(Ledger(count * EVERY_MS * 10)).uid("ledger")
+    booked = (
+        answers.key_by(lambda value: value[1]).process(Ledger(inputs.count * EVERY_MS * 10)).uid("ledger")
+    )
     booked.union(windows, reminders).sink_to(literal_files(out)).uid("out")

@@ -63,8 +63,41 @@ def judge(undisturbed: Run, tortured: Run) -> Verdict:
     verdict = Verdict(calls=sum(call.kind == "call" for call in tortured.calls))
     verdict.violations += compare_outputs(undisturbed.outputs, tortured.outputs)
     verdict.violations += _compare_keys(undisturbed.calls, tortured.calls)
+    verdict.violations += _compare_identities(tortured.calls)
     _judge_repetitions(tortured, verdict)
     return verdict
+
+
+def check_alone(run: Run, inputs: Iterable[tuple[Any, int, int]]) -> list[str]:
+    """What has to be right in a run that nothing was done to: all inputs have their own calls, answers and questions. A fault
+    that both runs have would not be seen by comparing them."""
+    violations = _compare_identities(run.calls)
+    wanted = {(repr(key), at_ms): (repr(key), number) for key, number, at_ms in inputs}
+    asked = {call.prompt for call in run.calls}
+    unasked = [f"open {key} {number}" for key, number in wanted.values()]
+    if missing := [prompt for prompt in unasked if prompt not in asked]:
+        violations.append(f"{len(missing)} calls never made: {_shown(missing)}")
+    answers = [item for item in run.outputs if item[0] == "answer"]
+    got, expected = Counter((repr(item[1]), item[2]) for item in answers), Counter(wanted.keys())
+    if got != expected:
+        violations.append(
+            f"answers for other inputs than there were: {_shown((got - expected) or expected - got)}"
+        )
+    for item in answers:
+        key, number = wanted.get((repr(item[1]), item[2]), ("", 0))
+        if item[11] is not None and item[11][1] != f"Close {key}, {number}?":
+            violations.append(f"an answer to another question: {item[11]} for {key}, {number}")
+    return violations
+
+
+def _compare_identities(calls: Iterable[Call]) -> list[str]:
+    """An idempotency key is of one call."""
+    prompts: dict[str, set[str]] = defaultdict(set)
+    for call in calls:
+        if call.idempotency_key is not None:
+            prompts[call.idempotency_key].add(call.prompt)
+    shared = [sorted(items) for items in prompts.values() if len(items) > 1]
+    return [f"{len(shared)} idempotency keys of several calls: {_shown(shared)}"] if shared else []
 
 
 def compare_outputs(expected: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]) -> list[str]:

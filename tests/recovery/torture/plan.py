@@ -9,6 +9,13 @@ import random
 from dataclasses import dataclass
 from enum import Enum
 
+from tests.recovery.torture.keys import colliding, plain
+from tests.recovery.torture.steps import RECOVERY_STEPS, WATCHED, steps_of
+
+SOURCES = ("generator", "generators", "sequence", "files", "collection")
+"""How the input comes: at a rate through one channel or two, as ranges of numbers, from files, from a list."""
+DAMAGES = ("flip", "cut", "empty", "delete")
+
 
 class Blow(Enum):
     """What can happen to a job. The value is its name in the printed line."""
@@ -25,6 +32,13 @@ class Blow(Enum):
     SLOW_DISK = "slow disk"
     DISK_ERRORS = "disk errors"
     CLOCK_JUMP = "clock jump"
+    KILL_AT_STEP = "kill at step"
+    KILL_RECOVERY = "kill all processes, and again during recovery"
+    RESTARTS = "restarts"
+    SECOND_DRIVER = "second driver"
+    PAUSED_DRIVER = "second driver while the first is stopped"
+    DAMAGE = "damaged file"
+    LOAD = "machine under load"
 
 
 LASTING = {
@@ -35,6 +49,7 @@ LASTING = {
     Blow.FULL_DISK,
     Blow.SLOW_DISK,
     Blow.DISK_ERRORS,
+    Blow.LOAD,
 }
 _CLOCK_JUMPS_S = (-7200, -3600, -90, -5, 5, 90, 3600, 86_400)
 
@@ -48,9 +63,27 @@ class Disturbance:
     delay_ms: int
     lasts_ms: int = 0
     jump_s: int = 0
+    step: str = ""
+    """Of a commit (`steps.py`); the `nth` time that it is taken after this disturbance is due."""
+    nth: int = 0
+    when: str = ""
+    """Before or after the step."""
+    worker_only: bool = False
+    """Only the process that takes the step is killed, if it is a worker of Spark."""
+    damage: str = ""
+    target: str = "*"
+    """Names of the files that may be damaged."""
+    newest: bool = False
+    """The last of them by name, else any."""
+    restarts_ms: tuple[int, ...] = ()
+    """How long each of some starts lives."""
 
     def __str__(self) -> str:
         more = f" {self.jump_s:+d} s" if self.blow is Blow.CLOCK_JUMP else ""
+        more += f" '{self.step}' no. {self.nth}, {self.when}" if self.step else ""
+        more += ", worker only" if self.worker_only else ""
+        more += f", {self.damage}" if self.damage else ""
+        more += f" after {', '.join(map(str, self.restarts_ms))} ms" if self.restarts_ms else ""
         more += f" for {self.lasts_ms} ms" if self.lasts_ms else ""
         return f"{self.blow.value}{more} at {self.share:.0%}+{self.delay_ms} ms"
 
@@ -65,12 +98,18 @@ class Plan:
     backend: str
     checkpoint_ms: tuple[int, ...]
     """Of the first start, the second, …, and again from the beginning."""
+    parallelism: tuple[int, ...]
+    """The same for the parallelism; Spark's is fixed by the first start."""
     inputs: int
-    keys: int
+    keys: tuple[str | int, ...]
+    source: str
+    """One of `SOURCES`."""
     rate: int
     pace: float
     """The model server's latencies are multiplied by it."""
     disturbances: tuple[Disturbance, ...]
+    plant: str = ""
+    """A fault that is planted into the product (`planted.py`), for tests of the torture itself."""
 
     @property
     def on_spark(self) -> bool:
@@ -98,29 +137,54 @@ LOCAL_BLOWS = {
     Blow.SLOW_DISK: 1,
     Blow.DISK_ERRORS: 2,
     Blow.CLOCK_JUMP: 2,
+    Blow.KILL_AT_STEP: 12,
+    Blow.KILL_RECOVERY: 4,
+    Blow.RESTARTS: 2,
+    Blow.SECOND_DRIVER: 2,
+    Blow.PAUSED_DRIVER: 2,
+    Blow.DAMAGE: 6,
+    Blow.LOAD: 1,
 }
-SPARK_BLOWS = {**LOCAL_BLOWS, Blow.KILL_JOB: 2, Blow.KILL_DRIVER: 2, Blow.KILL_WORKER: 8}
-CLUSTER_BLOWS = {**SPARK_BLOWS, Blow.KILL_EXECUTOR: 12}
+SPARK_BLOWS = {
+    **{blow: max(weight, 2) for blow, weight in LOCAL_BLOWS.items()},
+    Blow.KILL_JOB: 2,
+    Blow.KILL_DRIVER: 2,
+    Blow.KILL_WORKER: 8,
+    Blow.KILL_AT_STEP: 16,
+    Blow.KILL_RECOVERY: 2,
+}
+CLUSTER_BLOWS = {**SPARK_BLOWS, Blow.KILL_EXECUTOR: 16}
+_GENERATION = 3
+"""Part of every seed. Chosen so that 200 seeds hold every blow on every engine; another one gives other plans."""
+_COLLIDING = 0.3
+"""Of the seeds, how many have keys that a short hash cannot tell apart."""
+_FIRST_COMMIT = 0.25
+"""Of the steps, how many are aimed at before anything was committed."""
 
 
 def draw(seed: int, *, short: bool = False, engine: str | None = None) -> Plan:
     """The plan of a seed. `short` is for the normal test suite: less input, every fifth seed on Spark. `engine` runs
     the seed on another engine than its own."""
-    chance = random.Random(f"plan {seed} {'short' if short else 'long'}")
+    chance = random.Random(f"{_GENERATION} plan {seed} {'short' if short else 'long'}")
     own = ("spark[2,4]" if seed % 5 == 0 else "local") if short else _engine(chance)
     engine = engine or own
     on_spark = engine != "local"
     blows = CLUSTER_BLOWS if engine == "cluster" else SPARK_BLOWS if on_spark else LOCAL_BLOWS
     most = 2 if on_spark else 3 if short else 4
-    disturbances = [_disturbance(chance, blows) for _ in range(chance.randint(1, most))]
+    backend = "sqlite" if not on_spark and chance.random() < 0.4 else "file"
+    steps = steps_of(engine, backend)
+    disturbances = [_disturbance(chance, blows, steps, on_spark) for _ in range(chance.randint(1, most))]
+    keys = chance.randint(3, 6)
     return Plan(
         seed=seed,
         short=short,
         engine=engine,
-        backend="sqlite" if not on_spark and chance.random() < 0.4 else "file",
+        backend=backend,
         checkpoint_ms=tuple(chance.choices([20, 60, 200, 1_000], k=3)),
         inputs=chance.randint(10, 16) if short or on_spark else chance.randint(16, 30),
-        keys=chance.randint(3, 6),
+        parallelism=(2,) if on_spark or chance.random() < 0.6 else (2, *chance.choices([1, 2, 3], k=2)),
+        keys=tuple(colliding(keys, seed) if chance.random() < _COLLIDING else plain(keys)),
+        source=chance.choices(SOURCES, weights=[6, 4, 2, 2, 2])[0],
         rate=chance.choice([10, 20, 40]),
         pace=0.2 if short else 1.0 if on_spark else 0.4,
         disturbances=tuple(sorted(disturbances, key=lambda item: (item.share, item.delay_ms))),
@@ -131,12 +195,42 @@ def _engine(chance: random.Random) -> str:
     return chance.choices(["local", "spark[2,4]", "spark[2]", "cluster"], weights=[70, 18, 7, 5])[0]
 
 
-def _disturbance(chance: random.Random, blows: dict[Blow, int]) -> Disturbance:
+def _disturbance(
+    chance: random.Random, blows: dict[Blow, int], steps: list[str], on_spark: bool
+) -> Disturbance:
     blow = chance.choices(list(blows), weights=list(blows.values()))[0]
+    share = round(chance.uniform(0.02, 0.95), 2)
+    if blow is Blow.KILL_AT_STEP:
+        step = chance.choice(steps)
+        first = chance.random() < _FIRST_COMMIT
+        return Disturbance(
+            blow=blow,
+            share=0.0 if first else share,
+            delay_ms=0,
+            step=step,
+            nth=chance.choice([1, 1, 2]) if first else _nth(chance, step),
+            when=chance.choice(["before", "after"]),
+            worker_only=on_spark and step not in WATCHED and chance.random() < 0.3,
+        )
+    if blow is Blow.KILL_RECOVERY:
+        step = chance.choice(RECOVERY_STEPS)
+        when = chance.choice(["before", "after"])
+        return Disturbance(blow=blow, share=share, delay_ms=0, step=step, nth=_nth(chance, step), when=when)
+    if blow is Blow.RESTARTS:
+        lives = [500, 3_000, 9_000] if on_spark else [300, 600, 1_000, 1_500, 3_000]
+        restarts = tuple(chance.choices(lives, k=1 if on_spark else chance.randint(2, 4)))
+        return Disturbance(blow=blow, share=share, delay_ms=0, restarts_ms=restarts)
     return Disturbance(
         blow=blow,
-        share=round(chance.uniform(0.02, 0.95), 2),
+        share=share,
+        damage=chance.choice(DAMAGES) if blow is Blow.DAMAGE else "",
         delay_ms=chance.choice([0, 0, 5, 20, 60, 150, 300]),
         lasts_ms=chance.randint(200, 1_200) if blow in LASTING else 0,
         jump_s=chance.choice(_CLOCK_JUMPS_S) if blow is Blow.CLOCK_JUMP else 0,
     )
+
+
+def _nth(chance: random.Random, step: str) -> int:
+    """Some steps are taken all the time, others once in a while."""
+    most = {"anything": 200, "first reads": 8, "manifest": 6, "call appended": 30, "call recorded": 30}
+    return chance.randint(1, most.get(step, 4))

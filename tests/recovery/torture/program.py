@@ -8,12 +8,15 @@ from pathlib import Path
 
 from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
 from tests.recovery.torture.desk import Inputs, build
+from tests.recovery.torture.planted import PLANTS
 
 MASTERS = {"spark[2]": "local[2]", "spark[2,4]": "local[2,4]", "cluster": "local-cluster[2,1,1024]"}
 
 
 def main(file: str, start: str) -> None:
     settings = json.loads(Path(file).read_text())
+    if settings["plant"]:
+        PLANTS[settings["plant"]](int(start), Path(settings["checkpoints"]))
     intervals = settings["checkpoint_ms"]
     master = MASTERS.get(settings["engine"])
     options = {"state_backend": "sqlite"} if settings["backend"] == "sqlite" else {}
@@ -22,7 +25,7 @@ def main(file: str, start: str) -> None:
         engine="spark" if master else "local",
         master=master,
         checkpoint_dir=settings["checkpoints"],
-        parallelism=2,
+        parallelism=settings["parallelism"][(int(start) - 1) % len(settings["parallelism"])],
     )
     # Few key groups: on Spark each one costs time at every end of a batch, and there are few keys.
     env.set_max_parallelism(8)
@@ -31,11 +34,11 @@ def main(file: str, start: str) -> None:
     )
     build(
         env,
-        inputs=Inputs(settings["seed"], settings["keys"]),
-        count=settings["inputs"],
+        inputs=Inputs(settings["seed"], tuple(settings["keys"]), settings["inputs"], settings["source"]),
         rate=settings["rate"],
         port=settings["port"],
         finished=settings["finished"],
+        folder=settings["input_files"],
         out=settings["out"],
     )
     env.execute("torture")

@@ -13,7 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.recovery.torture.actors import ROOT, Job, Server
-from tests.recovery.torture.judge import Run, Verdict, judge
+from tests.recovery.torture.desk import inputs_of
+from tests.recovery.torture.judge import Run, Verdict, check_alone, judge
+from tests.recovery.torture.person import Person
 from tests.recovery.torture.plan import Plan, draw
 from tests.recovery.torture.processes import until
 from tests.recovery.torture.run_files import RunFiles
@@ -63,7 +65,10 @@ class Result:
 def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
     """In this process. `small_disk` says that this process may mount one, seen by nobody else."""
     began = time.monotonic()
-    undisturbed = run_undisturbed(plan, folder / "undisturbed")
+    try:
+        undisturbed = run_undisturbed(plan, folder / "undisturbed")
+    except AssertionError as error:
+        return Result.without(plan, f"the undisturbed run failed: {error}", str(folder))
     files = RunFiles(folder / "tortured")
     if small_disk:
         size = _DISK_MB.get(plan.engine, _SPARK_DISK_MB)
@@ -72,7 +77,11 @@ def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
     tormentor.carry_out()
     tortured = files.run(tormentor.causes)
     verdict = judge(undisturbed, tortured) if not tormentor.problems else Verdict(calls=len(tortured.calls))
-    violations = [*tormentor.problems, *verdict.violations]
+    alone = [
+        f"undisturbed: {item}"
+        for item in check_alone(undisturbed, inputs_of(plan.seed, plan.keys, plan.inputs, plan.source))
+    ]
+    violations = [*tormentor.problems, *alone, *verdict.violations]
     if violations:
         (folder / "causes.json").write_text(
             json.dumps([asdict(cause) for cause in tormentor.causes], indent=1)
@@ -112,7 +121,8 @@ def run_undisturbed(plan: Plan, folder: Path) -> Run:
     job = Job(plan, files, server.port, undisturbed=True)
     job.start()
     try:
-        assert until(lambda: job.ended() is not None, HANG_GUARD_S), "the undisturbed run hangs"
+        with Person(files.checkpoints):
+            assert until(lambda: job.ended() is not None, HANG_GUARD_S), "the undisturbed run hangs"
         assert job.ended() == 0, job.log.read_text()[-3000:]
     finally:
         job.kill_all()

@@ -29,12 +29,18 @@ class RunFiles:
         self.injected = folder / "injected"
         self.settings = folder / "settings.json"
         self.temporary = folder / "tmp"
+        self.input_files = folder / "input"
+        self.aimed = folder / "aimed"
         for path in (self.disk, self.temporary):
             path.mkdir(parents=True, exist_ok=True)
 
     def processes(self) -> int:
         """How many Python processes the job has had so far; each one leaves a file for its stack."""
         return sum(name.startswith("stack-") for name in os.listdir(self.folder))
+
+    def hits(self) -> list[dict[str, Any]]:
+        """Kills by the shim, at the step that was aimed at."""
+        return _lines(self.aimed)
 
     def outputs(self) -> list[tuple[Any, ...]]:
         return read_committed(self.out)

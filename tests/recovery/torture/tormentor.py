@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.recovery.torture.actors import Job, Server
+from tests.recovery.torture.damage import Damaged, damage, refused_clearly
 from tests.recovery.torture.judge import Cause
+from tests.recovery.torture.person import Person
 from tests.recovery.torture.plan import Blow, Disturbance, Plan
 from tests.recovery.torture.processes import executors_of, kill, talking_to, until, workers_of
 from tests.recovery.torture.run_files import Progress, RunFiles
+from tests.recovery.torture.second import SecondDriver
+from tests.recovery.torture.steps import STEPS, WATCHED
 
 HANG_GUARD_S = 120
 """This long without a call, a new process or a blow means that the job hangs."""
@@ -23,6 +31,8 @@ _QUERY_ENDS_S = 3.0
 _AFTERMATH_S = 5.0
 _AFTERMATH_SPARK_S = 60.0
 """A failure this long after a disk fault has ended is still put down to it; Spark takes its time to give up."""
+_BUSY = 8
+"""Processes that do nothing but keep the machine busy."""
 _AIMED = 0.8
 """Of the killed workers, how many are to have calls in flight."""
 _MODES = {Blow.SERVER_ERRORS: "500", Blow.SERVER_BUSY: "429", Blow.SERVER_HANGS: "hang"}
@@ -36,9 +46,18 @@ class Tormentor:
         self._files = files
         self._expected = expected_calls
         self._chance = random.Random(f"victims {plan.seed}")
-        self._faults: dict[str, float] = {}
+        self._faults: dict[str, Any] = {}
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._excused_until = 0.0
+        self._aim: Disturbance | None = None
+        self._aims = 0
+        self._hits = 0
+        self._died_at_step = False
+        self._watch: tuple[Disturbance, set[str]] | None = None
+        self._second: SecondDriver | None = None
+        self._seconds = 0
+        self._damaged: Damaged | None = None
+        self._busy: list[subprocess.Popen[bytes]] = []
         self.server = Server(files, plan.seed, plan.pace)
         self.job = Job(plan, files, self.server.port)
         self.causes: list[Cause] = []
@@ -51,8 +70,12 @@ class Tormentor:
         self.server.start()
         self.job.start()
         try:
-            self._follow()
+            with Person(self._files.checkpoints):
+                self._follow()
         finally:
+            if self._second is not None:
+                self._second.end()
+            self._calm()
             self.job.kill_all()
             self.server.kill()
 
@@ -64,12 +87,18 @@ class Tormentor:
         while True:
             now = time.monotonic()
             code = self.job.ended()
+            if self._second is not None:
+                self._look_at_second(first_ended=code is not None)
+            self._note_hits()
             if code == 0:
                 return
             if code is not None and not self._start_again(code):
                 return
+            self._look_for_step()
             share = progress.calls() / self._expected
-            if (sign := (share, self.job.starts, len(self.struck), self._files.processes())) != seen:
+            if (
+                sign := (share, self.job.starts, len(self.struck), self._files.processes(), self._second)
+            ) != seen:
                 seen, last_sign = sign, now
             elif now > last_sign + HANG_GUARD_S:
                 self.problems.append(f"the job hangs: nothing has happened for {HANG_GUARD_S} s")
@@ -79,20 +108,27 @@ class Tormentor:
             while waiting and waiting[0].share <= share:
                 blow = waiting.pop(0)
                 due.append((now + blow.delay_ms / 1000, blow))
-            for item in [item for item in due if item[0] <= now]:
+            for item in [item for item in due if item[0] <= now and self._second is None]:
                 due.remove(item)
                 self._strike(item[1])
             for item in [item for item in self._later if item[0] <= now]:
                 self._later.remove(item)
                 item[1]()
-            time.sleep(0.01)
+            time.sleep(0.01 if self._watch is None else 0.002)
 
     def _start_again(self, code: int) -> bool:
-        """After the driver has ended by itself."""
+        """After the driver has ended, by itself or at a step that was aimed at."""
         self.job.wait_until_gone()
         now = time.monotonic()
         self.causes.append(Cause(begin=now, end=now, what="the job failed"))
+        self._note_hits()
+        if self._died_at_step and code == -signal.SIGKILL:
+            self._died_at_step = False
+            self.job.start()
+            return True
         self.failures.append(f"exit code {code}: {self.job.last_words()}")
+        if now > self._excused_until and self._damaged is not None and self._damaged.is_there():
+            return self._refused(self._damaged)
         if now > self._excused_until:
             self.problems.append(f"the job failed by itself: {self.job.last_words()}")
             return False
@@ -103,9 +139,22 @@ class Tormentor:
         self.job.start()
         return True
 
+    def _refused(self, damaged: Damaged) -> bool:
+        """The job does not run with a damaged file: it has to say why, and to run when the file is as it was."""
+        self._damaged = None
+        if not refused_clearly(self.job.log.read_text(errors="replace"), self._files, damaged.path):
+            self.problems.append(f"{damaged} led to an error that does not name it: {self.job.last_words()}")
+            return False
+        damaged.put_back()
+        self.job.start()
+        return True
+
     # blows
 
     def _strike(self, item: Disturbance) -> None:
+        if item.blow is Blow.KILL_AT_STEP:
+            self._aim_at(item)
+            return
         self.struck.append(item)
         begin, end = time.monotonic(), time.monotonic() + item.lasts_ms / 1000
         blow = item.blow
@@ -126,6 +175,16 @@ class Tormentor:
         elif blow is Blow.DISK_ERRORS:
             self._bend(errors=0.3)
             self._later.append((end, lambda: self._bend(errors=0)))
+        elif blow is Blow.LOAD:
+            self._busy += [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(_BUSY)]
+            self._later.append((end, self._calm))
+        elif blow in (Blow.SECOND_DRIVER, Blow.PAUSED_DRIVER):
+            self._seconds += 1
+            self._bend(aim=None)
+            log = self._files.folder / f"second-{self._seconds}.log"
+            self._second = SecondDriver(self.job, log, pause_first=blow is Blow.PAUSED_DRIVER)
+        elif blow is Blow.RESTARTS:
+            self._restart(item)
         elif blow is Blow.FULL_DISK:
             # Whatever failed may be noticed, and tried again, a little later than there is room again.
             self.causes.append(Cause(begin=begin, end=end + _AFTERMATH_S, what=blow.value, many=True))
@@ -137,17 +196,104 @@ class Tormentor:
                 self._bend(errors=1.0)
                 self._later.append((end, lambda: self._bend(errors=0)))
         else:
-            self._kill(blow, begin)
+            self._kill(item, begin)
 
-    def _bend(self, **faults: float) -> None:
+    def _calm(self) -> None:
+        for process in self._busy:
+            process.kill()
+            process.wait()
+        self._busy.clear()
+
+    def _look_at_second(self, *, first_ended: bool) -> None:
+        assert self._second is not None
+        found = self._second.look(first_ended)
+        if found is not None:
+            self.problems += found
+            self._second = None
+            if self._aim is not None:
+                self._bend_aim()
+
+    def _restart(self, item: Disturbance) -> None:
+        """Short lives, one after the other."""
+        for life_ms in item.restarts_ms:
+            self._kill_all(item.blow.value)
+            self.job.start()
+            until(lambda: self.job.ended() is not None, life_ms / 1000)
+            if self.job.ended() is not None:
+                return
+        self._kill_all(item.blow.value)
+        self.job.start()
+
+    def _kill_all(self, what: str) -> None:
+        begin = time.monotonic()
+        self.job.kill_all()
+        self.causes.append(Cause(begin=begin, end=time.monotonic(), what=what))
+
+    # steps
+
+    def _aim_at(self, item: Disturbance) -> None:
+        if item.step in WATCHED:
+            self._watch = item, self._watched(item)
+            return
+        self._aim = item
+        self._aims += 1
+        self._bend_aim()
+
+    def _bend_aim(self) -> None:
+        item = self._aim
+        assert item is not None
+        victims = "self" if item.worker_only else "all"
+        aim = {"number": self._aims, "step": STEPS[item.step], "nth": item.nth, "when": item.when}
+        self._bend(aim={**aim, "victims": victims})
+
+    def _note_hits(self) -> None:
+        """What the shim has killed since the last look."""
+        hits = self._files.hits()
+        new, self._hits = hits[self._hits :], len(hits)
+        for hit in new:
+            lasts_s = _QUERY_ENDS_S if self._plan.on_spark else 0.0
+            self.causes.append(Cause(begin=hit["t"], end=hit["t"] + lasts_s, what=hit["step"]))
+            if self._aim is not None and self._aim.blow is Blow.KILL_AT_STEP:
+                self.struck.append(self._aim)
+            worker_only = self._aim is not None and self._aim.worker_only
+            self._died_at_step = not worker_only or hit["pid"] == self.job.pid
+            self._aim = None
+            self._bend(aim=None)
+
+    def _look_for_step(self) -> None:
+        if self._watch is None or self.job.ended() is not None:
+            return
+        item, before = self._watch
+        if len(self._watched(item) - before) >= item.nth:
+            self._watch = None
+            self._kill_all(f"{item.blow.value} {item.step}")
+            self.struck.append(item)
+            self.job.start()
+
+    def _watched(self, item: Disturbance) -> set[str]:
+        folder = self._files.checkpoints / WATCHED[item.step]
+        return {name for name in os.listdir(folder) if name.isdigit()} if folder.is_dir() else set()
+
+    def _bend(self, **faults: Any) -> None:
         self._faults.update(faults)
         temporary = self._files.faults.with_suffix(".new")
         temporary.write_text(json.dumps(self._faults))
         os.replace(temporary, self._files.faults)
 
-    def _kill(self, blow: Blow, begin: float) -> None:
+    def _kill(self, item: Disturbance, begin: float) -> None:
+        blow = item.blow
         if blow is Blow.KILL_JOB:
             self.job.kill_all()
+            self.job.start()
+        elif blow is Blow.KILL_RECOVERY:
+            self.job.kill_all()
+            self._aim_at(item)
+            self.job.start()
+        elif blow is Blow.DAMAGE:
+            self.job.kill_all()
+            self._damaged = damage(self._files, item, self._chance)
+            if self._damaged is not None:
+                self.failures.append(f"damaged: {self._damaged}")
             self.job.start()
         elif blow is Blow.KILL_DRIVER:
             kill([self.job.pid])

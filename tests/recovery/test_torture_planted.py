@@ -1,0 +1,101 @@
+"""The torture finds what it is there to find: for each class of faults one is planted into the product, and the verdict has to be
+that a promise was broken. Without the fault the same plan passes (`test_torture.py` has such blows among its seeds)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.recovery.torture.keys import colliding, same_crc
+from tests.recovery.torture.plan import Blow, Disturbance, Plan
+from tests.recovery.torture.planted import PLANTS
+from tests.recovery.torture.run import Result, run_seed
+
+PLAN = Plan(
+    seed=1,
+    short=True,
+    engine="local",
+    backend="file",
+    checkpoint_ms=(20,),
+    parallelism=(2,),
+    inputs=12,
+    keys=("a", "b", "c", "d"),
+    source="generator",
+    rate=40,
+    pace=0.2,
+    disturbances=(),
+)
+
+
+def blow(kind: Blow, share: float = 0.5, **more: Any) -> Disturbance:
+    return Disturbance(blow=kind, share=share, delay_ms=0, **more)
+
+
+def step(
+    name: str, when: str, share: float = 0.4, kind: Blow = Blow.KILL_AT_STEP, nth: int = 1
+) -> Disturbance:
+    return blow(kind, share, step=name, nth=nth, when=when)
+
+
+def tortured(folder: Path, plant: str, *disturbances: Disturbance, **changes: Any) -> Result:
+    assert plant in PLANTS
+    return run_seed(replace(PLAN, plant=plant, disturbances=disturbances, **changes), folder)
+
+
+def test_keys_that_share_an_identity(tmp_path: Path) -> None:
+    keys = tuple(same_crc(1, 4))
+    result = tortured(tmp_path, "keys_by_checksum", keys=keys)
+    said = str(result.violations)
+    assert "the undisturbed run failed" in said or "idempotency keys of several calls" in said
+
+
+def test_a_commit_that_is_not_finished_after_a_kill_at_its_step(tmp_path: Path) -> None:
+    result = tortured(tmp_path, "prepared_is_forgotten", step("decided", "before"))
+    assert result.starts > 1
+    assert "outputs lost" in str(result.violations)
+
+
+def test_a_recovery_that_cannot_be_interrupted(tmp_path: Path) -> None:
+    killed = step("checkpoint removed", "after", kind=Blow.KILL_RECOVERY, nth=2)
+    result = tortured(tmp_path, "checkpoint_is_moved_to_be_read", killed)
+    assert result.starts > 2
+    assert result.violations
+
+
+def test_calls_that_are_forgotten_by_quick_restarts(tmp_path: Path) -> None:
+    result = tortured(tmp_path, "calls_are_forgotten", blow(Blow.RESTARTS, restarts_ms=(900, 900)))
+    assert result.repeated_recorded > 0 or "outputs" in str(result.violations)
+    assert result.violations
+
+
+def test_a_damaged_checkpoint_that_is_passed_over(tmp_path: Path) -> None:
+    every = [
+        blow(Blow.DAMAGE, share, damage="flip", target="chk-*.ckpt", newest=True) for share in (0.5, 0.7, 0.9)
+    ]
+    assert tortured(tmp_path, "damage_is_passed_over", *every, checkpoint_ms=(200,)).violations
+
+
+def test_a_second_driver_that_is_not_refused(tmp_path: Path) -> None:
+    result = tortured(tmp_path, "no_owner", blow(Blow.PAUSED_DRIVER, 0.2))
+    assert "a second driver was not refused" in str(result.violations)
+
+
+def test_a_channel_that_is_read_again(tmp_path: Path) -> None:
+    result = tortured(tmp_path, "a_channel_goes_back", blow(Blow.KILL_JOB, 0.3), source="generators", rate=4)
+    assert result.violations
+
+
+def test_an_answer_that_goes_to_another_question(tmp_path: Path) -> None:
+    result = tortured(tmp_path, "one_answer_for_all", inputs=16, rate=None)
+    assert "to another question" in str(result.violations)
+
+
+def test_a_job_that_gives_up_under_load(tmp_path: Path) -> None:
+    result = tortured(tmp_path, "impatient", blow(Blow.LOAD, 0.1, lasts_ms=20_000), rate=5)
+    assert "failed by itself" in str(result.violations)
+
+
+def test_colliding_keys_collide() -> None:
+    for seed in range(40):
+        assert len(set(colliding(6, seed))) == 6

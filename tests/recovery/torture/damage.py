@@ -1,0 +1,85 @@
+"""Damage to one file of a job that is down: what is done to which file, and what may be expected then.
+
+Expected is a refusal that says what is wrong, or results as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.recovery.torture.plan import Disturbance
+from tests.recovery.torture.run_files import RunFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damaged:
+    path: Path
+    how: str
+    original: bytes
+    left: bytes | None
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.how}, {len(self.original)} bytes)"
+
+    def is_there(self) -> bool:
+        """Whether nobody has written the file since."""
+        return (self.path.read_bytes() if self.path.exists() else None) == self.left
+
+    def put_back(self) -> None:
+        if self.is_there():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_bytes(self.original)
+
+
+def damage(files: RunFiles, item: Disturbance, chance: random.Random) -> Damaged | None:
+    """None if there is no file yet to which this can be done."""
+    found = sorted(
+        path
+        for path in files.disk.rglob(item.target)
+        if path.is_file() and _may_be_damaged(files, path, item.damage)
+    )
+    if not found:
+        return None
+    # Each folder is as likely as any other one: most files are in few of them.
+    folder = chance.choice(sorted({path.parent for path in found}))
+    in_folder = [path for path in found if path.parent == folder]
+    path = in_folder[-1] if item.newest else chance.choice(in_folder)
+    original = path.read_bytes()
+    left = _damaged(original, item.damage, chance)
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(left)
+    return Damaged(path=path, how=item.damage, original=original, left=left)
+
+
+def _may_be_damaged(files: RunFiles, path: Path, how: str) -> bool:
+    if path.name == "filling" or path.stat().st_size == 0:
+        return False
+    if files.out in path.parents:
+        # What is visible belongs to the user; what is staged has no checksum, but is missed.
+        inside = path.relative_to(files.out).parts
+        return inside[0] == "_emberflow" and (how == "delete" or "inprogress" not in inside)
+    return True
+
+
+def _damaged(data: bytes, how: str, chance: random.Random) -> bytes | None:
+    match how:
+        case "delete":
+            return None
+        case "empty":
+            return b""
+        case "cut":
+            return data[: chance.randrange(len(data))]
+        case _:
+            place = chance.randrange(len(data))
+            flipped = data[place] ^ (1 << chance.randrange(8))
+            return data[:place] + bytes([flipped]) + data[place + 1 :]
+
+
+def refused_clearly(log: str, files: RunFiles, damaged: Path) -> bool:
+    """An error of the product that names the file, or at least the directory that it belongs to."""
+    named = (damaged.name, str(files.checkpoints), str(files.out))
+    return "[EF" in log and any(name in log for name in named)

@@ -1,0 +1,145 @@
+"""Faults that can be planted into the product, to see that the torture finds them. Applied by `program.py` in the driver of a
+local job; each is one that the product could have, or once had."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from emberflow.connectors.file_sink import FileSink
+from emberflow.engines import approval_files, approvals
+from emberflow.engines.local import tasks
+from emberflow.engines.local.checkpoints import FileCheckpoints, read_checkpoint
+from emberflow.errors import CorruptData
+from emberflow.operators.agent_actions import ActionRunner
+
+
+def keys_by_checksum(start: int, checkpoints: Path) -> None:
+    """Identities of 32 bits, as they once were."""
+
+    def key_digest(self: Any, key: Any) -> str:
+        number = key % 2**32 if isinstance(key, int) else zlib.crc32(str(key).encode())
+        return f"{number:08x}"
+
+    ActionRunner.key_digest = key_digest
+
+
+def prepared_is_forgotten(start: int, checkpoints: Path) -> None:
+    """What a checkpoint has decided is not committed after a restart."""
+    commit = FileSink.commit
+    calls: list[int] = []
+
+    def skipping(self: Any, job_id: str, sink_id: str, epoch: int, prepared: Any) -> None:
+        calls.append(epoch)
+        if start == 1 or len(calls) > 1:
+            commit(self, job_id, sink_id, epoch, prepared)
+
+    FileSink.commit = skipping
+
+
+def damage_is_passed_over(start: int, checkpoints: Path) -> None:
+    """An older checkpoint is taken instead of a damaged one."""
+
+    def load(self: Any) -> Any:
+        for path in sorted((checkpoints / "local").glob("chk-*.ckpt"), reverse=True):
+            try:
+                checkpoint, self._entries = read_checkpoint(path)
+                return checkpoint
+            except CorruptData:
+                path.unlink()
+        return None
+
+    FileCheckpoints.load = load
+
+
+def checkpoint_is_moved_to_be_read(start: int, checkpoints: Path) -> None:
+    """Recovery that is not safe to be interrupted."""
+    load = FileCheckpoints.load
+
+    def moving(self: Any) -> Any:
+        found = {path: path.read_bytes() for path in (checkpoints / "local").glob("chk-*.ckpt")}
+        loaded = load(self)
+        for path in found:
+            path.unlink()
+        time.sleep(0.2)
+        for path, data in found.items():
+            path.write_bytes(data)
+        return loaded
+
+    FileCheckpoints.load = moving
+
+
+def calls_are_forgotten(start: int, checkpoints: Path) -> None:
+    """The log of durable calls is not read by a job that starts again."""
+    for path in (checkpoints / "calls").glob("*"):
+        path.unlink()
+
+
+def a_channel_goes_back(start: int, checkpoints: Path) -> None:
+    """One of several channels begins one record too early after a restart."""
+    init = tasks.SourceTask.__init__
+
+    def back(self: Any, *args: Any, **more: Any) -> None:
+        if start > 1 and more["channel"] == 1 and more["position"][0] > 2:
+            index, step = more["position"]
+            more["position"] = [index - step, step]
+        init(self, *args, **more)
+
+    tasks.SourceTask.__init__ = back
+
+
+def one_answer_for_all(start: int, checkpoints: Path) -> None:
+    """Questions are told apart by too little."""
+
+    def question_name(directory: Path, call_id: str) -> str:
+        return "0" * 32
+
+    approval_files.question_name = approvals.question_name = question_name
+
+
+def no_owner(start: int, checkpoints: Path) -> None:
+    """Locks are never in anybody's way."""
+
+    def locked(*_: Any) -> None:
+        pass
+
+    fcntl.flock = fcntl.lockf = locked
+
+
+def impatient(start: int, checkpoints: Path) -> None:
+    """Something gives up when the machine is slow."""
+
+    def watch() -> None:
+        while True:
+            before = time.thread_time(), time.monotonic()
+            while time.thread_time() - before[0] < 0.02:
+                pass
+            if time.monotonic() - before[1] > 0.05:
+                os._exit(3)
+            time.sleep(0.02)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+WITHOUT_BLOWS = {keys_by_checksum.__name__, one_answer_for_all.__name__}
+"""Faults that show in a run that nothing is done to."""
+PLANTS: dict[str, Callable[[int, Path], None]] = {
+    plant.__name__: plant
+    for plant in (
+        keys_by_checksum,
+        prepared_is_forgotten,
+        damage_is_passed_over,
+        checkpoint_is_moved_to_be_read,
+        calls_are_forgotten,
+        a_channel_goes_back,
+        one_answer_for_all,
+        no_owner,
+        impatient,
+    )
+}
