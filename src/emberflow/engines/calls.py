@@ -76,16 +76,19 @@ class LoopCalls(Threads):
         super().__init__()
         self._limits = _Limits()
         self._failed = failed
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], str] = {}
         self._ended = asyncio.Event()
 
     def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         task = asyncio.get_running_loop().create_task(self._run(limiter, capacity, call, done))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = limiter
+        task.add_done_callback(self._running.pop)
 
     async def _run(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         result, error = await self._limits.run(limiter, capacity, call)
+        if self._limits.stopping:
+            # It ended in spite of being cancelled; nobody waits for it any more.
+            return
         try:
             done(result, error)
         except BaseException as failure:
@@ -106,11 +109,19 @@ class LoopCalls(Threads):
         """Whoever waits for calls to end looks again."""
         self._ended.set()
 
-    async def cancel(self) -> None:
+    @property
+    def running_for(self) -> set[str]:
+        """The limiters of the calls in flight. May be asked from any thread."""
+        return set(self._running.copy().values())
+
+    async def cancel(self, patience_s: float) -> None:
+        """Cancels all calls; one that has not ended after `patience_s` is no longer waited for."""
         self._limits.stopping = True
-        for task in list(self._running):
+        running = list(self._running)
+        for task in running:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        if running:
+            await asyncio.wait(running, timeout=patience_s)
         self.shutdown()
 
 

@@ -104,8 +104,8 @@ class JobHandle(Protocol):
         """True when the job has ended; raises what made it fail."""
         ...
 
-    def cancel(self) -> None:
-        """Stop cleanly; returns when everything the job started is gone."""
+    def cancel(self, timeout_s: float | None = None) -> None:
+        """Stop cleanly; returns when everything the job started is gone, or after the timeout, with a warning."""
         ...
 
     def savepoint(self, path: str) -> str:

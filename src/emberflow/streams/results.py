@@ -93,9 +93,10 @@ class JobClient:
     def metrics(self) -> JobMetrics:
         return self._handle.metrics
 
-    def cancel(self) -> None:
-        """Stops the job cleanly and waits for it."""
-        self._handle.cancel()
+    def cancel(self, timeout_ms: int | None = None) -> None:
+        """Stops the job cleanly and waits for it. After the timeout (the option `cancel_timeout_ms`, 30 s, if it is not
+        given) a job whose code does not return is abandoned with a warning that names the step."""
+        self._handle.cancel(None if timeout_ms is None else timeout_ms / 1000)
 
     def savepoint(self, path: str | os.PathLike[str]) -> str:
         """Writes a savepoint while the job goes on; returns its path when it is complete."""

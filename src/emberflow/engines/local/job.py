@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import shutil
 from collections.abc import Coroutine
 from pathlib import Path
@@ -20,6 +21,7 @@ from emberflow.engines.checkpoint_history import CheckpointHistory, CheckpointRe
 from emberflow.engines.job_thread import JobThread
 from emberflow.engines.local.builder import JobTasks, TaskBuilder
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
+from emberflow.engines.local.hanging import run_to_its_end, step_of_thread, steps_with_calls
 from emberflow.engines.local.pace import CheckpointPace
 from emberflow.engines.local.savepoints import (
     SavepointRequest,
@@ -41,6 +43,10 @@ from emberflow.plan.job_graph import JobGraph
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.restore import SavepointStart
 from emberflow.savepoints.wiring import Wiring
+
+_log = logging.getLogger("emberflow")
+_PATIENCE_S = 5.0
+"""How long calls may take to end once they were cancelled."""
 
 
 class LocalJob(JobThread):
@@ -69,17 +75,24 @@ class LocalJob(JobThread):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._epoch = 0
+        self._calls: LoopCalls | None = None
         self._log: StoredCallLog | None = None
         self.launch()
 
-    def cancel(self) -> None:
-        self.canceled.set()
+    def ask_to_stop(self) -> None:
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None:
             # A loop that has ended in between has nothing left to stop.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(stop.set)
-        self.thread.join()
+
+    def where_it_hangs(self) -> str:
+        calls = self._calls.running_for if self._calls is not None else set[str]()
+        return (
+            step_of_thread(self.thread.ident)
+            or steps_with_calls(self._graph, calls)
+            or super().where_it_hangs()
+        )
 
     def savepoint(self, path: str) -> str:
         return self._requests.ask(path, stops=False)
@@ -94,7 +107,11 @@ class LocalJob(JobThread):
         try:
             while True:
                 try:
-                    return JobStatus.CANCELED if asyncio.run(self._main()) else JobStatus.FINISHED
+                    return (
+                        JobStatus.CANCELED
+                        if run_to_its_end(self._main(), _PATIENCE_S)
+                        else JobStatus.FINISHED
+                    )
                 except Exception as error:
                     delay_ms = None if self.canceled.is_set() else restarts.delay_ms(error)
                     if delay_ms is None:
@@ -134,7 +151,9 @@ class LocalJob(JobThread):
         if self.canceled.is_set():
             return True
         failure: asyncio.Future[None] = self._loop.create_future()
-        calls = LoopCalls(lambda error: None if failure.done() else failure.set_exception(error))
+        self._calls = calls = LoopCalls(
+            lambda error: None if failure.done() else failure.set_exception(error)
+        )
         if self._ownership is not None:
             self._fence = self._ownership.next_epoch()
             # Before anything is loaded: what a replaced owner has not saved by now is not saved any more.
@@ -174,15 +193,19 @@ class LocalJob(JobThread):
         try:
             canceled = await self._work(tasks, calls, failure)
             if not canceled:
-                await self._rest(tasks, calls, failure)
-                self._checkpoint(tasks)
+                canceled = not await self._until_stopped(self._rest(tasks, calls, failure))
+                if not canceled or await self._last_rest(tasks, calls, failure):
+                    self._checkpoint(tasks)
             return canceled
         except BaseException:
             tasks.abort()
             raise
         finally:
             # Calls first: they may still use what the functions' close() ends.
-            await calls.cancel()
+            await calls.cancel(_PATIENCE_S)
+            left = steps_with_calls(self._graph, calls.running_for)
+            if left:
+                _log.warning("%s; they are left behind", left)
             try:
                 tasks.close()
             finally:
@@ -215,10 +238,9 @@ class LocalJob(JobThread):
                     if item is not stop and item is not asked:
                         item.result()
                 if stop.done():
-                    if self._checkpoints:
-                        # While the tasks still run: what is on its way belongs to the last checkpoint.
-                        tasks.gate.clear()
-                        await self._rest(tasks, calls, failure)
+                    # While the tasks still run: what is on its way belongs to the last checkpoint.
+                    tasks.gate.clear()
+                    if await self._last_rest(tasks, calls, failure):
                         self._checkpoint(tasks)
                     return True
                 if asked.done():
@@ -236,6 +258,34 @@ class LocalJob(JobThread):
                 item.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(stop, asked, return_exceptions=True)
+
+    async def _until_stopped(self, rest: Coroutine[Any, Any, None]) -> bool:
+        """Whether the job came to rest before it was canceled."""
+        assert self._stop is not None
+        resting, stop = asyncio.ensure_future(rest), asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait([resting, stop], return_when=asyncio.FIRST_COMPLETED)
+            if resting.done():
+                resting.result()
+            return resting.done()
+        finally:
+            for item in (resting, stop):
+                item.cancel()
+            await asyncio.gather(resting, stop, return_exceptions=True)
+
+    async def _last_rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> bool:
+        """Whether a canceled job came to rest soon enough for a last checkpoint."""
+        if not self._checkpoints:
+            return False
+        limit = asyncio.timeout(self.grace_s)
+        try:
+            async with limit:
+                await self._rest(tasks, calls, failure)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return False
+        return True
 
     async def _in_time(self, rest: Coroutine[Any, Any, None]) -> bool:
         """Whether the job came to rest within the checkpoint's timeout."""
@@ -269,6 +319,9 @@ class LocalJob(JobThread):
 
     def _checkpoint(self, tasks: JobTasks) -> bool:
         """True if a savepoint was taken that ends the job."""
+        if self.abandoned.is_set():
+            # Whoever canceled the job may have started it again.
+            raise EngineFailed("the job was canceled and abandoned; nothing more is committed")
         for task in tasks.all:
             task.stage.sync()
         watch = Stopwatch()

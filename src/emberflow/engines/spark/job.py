@@ -79,13 +79,10 @@ class SparkJob(JobThread):
         self._client.forget_earlier()
         self.launch()
 
-    def cancel(self) -> None:
-        self.canceled.set()
+    def ask_to_stop(self) -> None:
         # A batch job has no query that could be stopped; it may also not have begun yet, hence again and again.
-        while self.thread.is_alive():
-            if self._query is None:
-                self._interrupt()
-            self.thread.join(0.5)
+        if self._query is None:
+            self._interrupt()
 
     def savepoint(self, path: str) -> str:
         self._check_streaming(path)
