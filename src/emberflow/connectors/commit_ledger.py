@@ -17,7 +17,6 @@ Called by `FileSink` only.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import uuid
@@ -25,18 +24,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
-from emberflow.errors import CorruptData, OwnershipLost, SinkFailed
+from emberflow.errors import OwnershipLost, SinkFailed, describe_cause
 from emberflow.events.identity import text_identity
-from emberflow.events.private_files import open_private
-from emberflow.events.stored_files import make_folder, sync_folder
+from emberflow.events.stored_files import corrupt, make_folder, read_json, sync_folder, write_json
 
 FOLDER = "_emberflow"
 IDENTITY = "ledger.json"
 KEPT = 3
 """Finished epochs that stay on record; the newest one is what counts."""
 VERSION = 1
+_LOST = (
+    "restore it from a backup; without one, start over with another output folder and an empty checkpoint directory, from the"
+    " last savepoint if there is one"
+)
 
 _ENTRY = re.compile(r"(\d{8,})(?:-(\d{6,}))?\.(json|done)")
 _STAGED = re.compile(r"(\d{8,})-\d{4,}-\d+\..+")
@@ -97,7 +98,7 @@ class CommitLedger:
                 (self._folder / entry.name).unlink(missing_ok=True)
         identity = uuid.uuid4().hex if known is None else known[0]
         body = {"version": VERSION, "id": identity, "fencing_epoch": self._fence}
-        self._write(self._folder / IDENTITY, json.dumps(body))
+        write_json(self._folder / IDENTITY, body)
         return identity
 
     def commit(self, epoch: int, renames: Sequence[Sequence[str]]) -> None:
@@ -147,17 +148,8 @@ class CommitLedger:
             )
         entry = _Entry(epoch, self._fence, f"{epoch:08d}{_suffix(self._fence)}.json")
         body = {"version": VERSION, "epoch": epoch, "renames": [list(pair) for pair in renames]}
-        self._write(self._folder / entry.name, json.dumps(body))
+        write_json(self._folder / entry.name, body)
         return entry
-
-    def _write(self, path: Path, text: str) -> None:
-        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with open(draft, "w", encoding="utf-8", opener=open_private) as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-        sync_folder(self._folder)
 
     def _finish(self, entry: _Entry) -> None:
         path = self._folder / entry.name
@@ -183,31 +175,23 @@ class CommitLedger:
         sync_folder(self._folder)
 
     def _read(self, entry: Path) -> list[tuple[str, str]]:
-        content = self._content(entry)
+        content = read_json(entry, newest=VERSION, version="version", way_out=_LOST)
         try:
             return [(name, final) for name, final in content["renames"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise _unreadable(entry, error) from error
+            raise corrupt(entry, describe_cause(error), _LOST) from error
 
     def _identity(self) -> tuple[str, int] | None:
         """The ledger's id, and the last start that has looked for decisions; None before the first."""
         path = self._folder / IDENTITY
-        if not path.exists():
+        try:
+            content = read_json(path, newest=VERSION, version="version", way_out=_LOST)
+        except FileNotFoundError:
             return None
-        content = self._content(path)
         try:
             return str(content["id"]), int(content["fencing_epoch"])
         except (ValueError, KeyError, TypeError) as error:
-            raise _unreadable(path, error) from error
-
-    def _content(self, path: Path) -> dict[str, Any]:
-        try:
-            content: Any = json.loads(path.read_text(encoding="utf-8"))
-            if content["version"] != VERSION:
-                raise ValueError(f"version {content['version']}")
-            return content
-        except (ValueError, KeyError, TypeError) as error:
-            raise _unreadable(path, error) from error
+            raise corrupt(path, describe_cause(error), _LOST) from error
 
     def _clean(self) -> None:
         done = self._entries("done")
@@ -242,14 +226,6 @@ class CommitLedger:
 
     def _staging_of(self, fence: int) -> Path:
         return self._folder / f"inprogress{_suffix(fence)}"
-
-
-def _unreadable(path: Path, error: Exception) -> CorruptData:
-    return CorruptData(
-        f"the ledger entry {path} cannot be read",
-        cause=f"{type(error).__name__}: {error}",
-        way_out="it was written by another version or changed by hand; start over with another folder",
-    )
 
 
 def _suffix(fence: int) -> str:

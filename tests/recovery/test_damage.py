@@ -1,0 +1,90 @@
+"""Every kind of file that a job stores is damaged between two starts: the job refuses, naming it, or goes on unharmed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emberflow.errors import EmberflowError
+from emberflow.testing.files import read_committed
+from tests.recovery import damage_program
+from tests.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, Kind
+
+
+@pytest.fixture(scope="module", params=LOCAL)
+def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A job that was killed in the middle, in the folder that it must be in when it goes on."""
+    host: str = request.param
+    folder = tmp_path_factory.mktemp(host) / "job"
+    folder.mkdir()
+    engine, _, backend = host.partition("-")
+    program = f"run(pathlib.Path({str(folder)!r}), {engine!r}, {backend!r})"
+    imports = "import pathlib; from tests.recovery.damage_program import run"
+    command = [sys.executable, "-c", f"{imports}; {program}"]
+    ended = subprocess.run(command, check=False, capture_output=True, timeout=300)
+    assert ended.returncode < 0, ended.stderr.decode()
+    shutil.copytree(folder, folder.with_name("kept"))
+    return host, folder
+
+
+@pytest.fixture(scope="module")
+def undamaged(interrupted: tuple[str, Path]) -> tuple[list[object], list[int]]:
+    return go_on(*interrupted)
+
+
+def go_on(host: str, folder: Path) -> tuple[list[object], list[int]]:
+    engine, _, backend = host.partition("-")
+    damage_program.run(folder, engine, backend)
+    return sorted(read_committed(folder / "output"), key=repr), damage_program.billed(folder)
+
+
+def strike(path: Path, damage: str) -> None:
+    data = path.read_bytes()
+    match damage:
+        case "flip":
+            at = len(data) // 2
+            path.write_bytes(data[:at] + bytes([data[at] ^ 0x04]) + data[at + 1 :] if data else b"\x04")
+        case "cut":
+            os.truncate(path, len(data) // 2)
+        case "empty":
+            os.truncate(path, 0)
+        case _:
+            path.unlink()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.file)
+def test_a_damaged_file(
+    kind: Kind, damage: str, interrupted: tuple[str, Path], undamaged: tuple[list[object], list[int]]
+) -> None:
+    host, folder = interrupted
+    if host not in kind.hosts:
+        pytest.skip(f"{host} has no such file")
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("kept"), folder)
+    path = kind.newest(folder)
+    strike(path, damage)
+    try:
+        outcome, told = SAME, ""
+        assert go_on(host, folder) == undamaged
+    except EmberflowError as error:
+        outcome, told = f"`{type(error).__name__}`", str(error)
+    assert outcome in kind.outcomes[DAMAGES.index(damage)].split(", or "), told
+    if outcome != SAME:
+        names = (str(path), str(path.parent), str(path).removesuffix("-wal"))
+        assert any(name in told for name in names), told
+        assert "what to do: " in told
+
+
+def test_nothing_is_lost_without_damage(
+    interrupted: tuple[str, Path], undamaged: tuple[list[object], list[int]]
+) -> None:
+    output, calls = undamaged
+    numbers = [number for number in range(damage_program.NUMBERS) if number != 3]
+    assert calls == numbers, "each call was made once"
+    assert len(output) == len(numbers) + 3
