@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.recovery.torture.judge import Call, Cause, Run, Verdict, compare_outputs, judge
+from tests.recovery.torture.damage import refused_clearly
+from tests.recovery.torture.judge import Call, Cause, Run, Verdict, check_alone, compare_outputs, judge
+from tests.recovery.torture.run_files import RunFiles
 
 OUTPUTS: list[tuple[Any, ...]] = [
     ("answer", "a", 1),
@@ -138,6 +141,61 @@ def test_a_call_with_a_reconciler_is_not_made_again_after_a_kill() -> None:
 )
 def test_calls_that_the_undisturbed_run_does_not_make_are_rejected(call: Call) -> None:
     assert "undisturbed run does not make" in judged(call, causes=[kill(5.5)]).violations[0]
+
+
+INPUTS = [("a", 0, 0), ("b", 1, 100), ("a", 7, 700)]
+
+
+def alone(outputs: list[tuple[Any, ...]] | None = None, calls: list[Call] | None = None) -> list[str]:
+    made = [
+        Call(at=float(n), prompt=f"open {key!r} {n}", idempotency_key=f"id{n}", outcome=200)
+        for key, n, _ in INPUTS
+    ]
+    answers = [answer(key, at_ms, f"Close {key!r}, {n}?") for key, n, at_ms in INPUTS]
+    run = Run(outputs=answers if outputs is None else outputs, calls=made if calls is None else calls)
+    if calls is not None:
+        run.calls = [*made, *calls]
+    return check_alone(run, INPUTS)
+
+
+def answer(key: str, at_ms: int, question: str) -> tuple[Any, ...]:
+    return ("answer", key, at_ms, 1, 1, 1, 1, 1, [], [], "run", ("approve", question), ())
+
+
+def test_a_run_alone_is_accepted_when_every_input_has_its_own() -> None:
+    assert alone() == []
+
+
+def test_two_calls_with_one_idempotency_key_are_rejected() -> None:
+    shared = Call(at=9.0, prompt="another", idempotency_key="id1", outcome=200)
+    assert "1 idempotency keys of several calls" in alone(calls=[shared])[0]
+    stranger = Call(at=9.0, prompt="p9", idempotency_key="id1", outcome=200)
+    assert any("of several calls" in item for item in judged(stranger).violations)
+
+
+def test_answers_for_other_inputs_and_to_other_questions_are_rejected() -> None:
+    first, second = answer("a", 0, "Close 'a', 0?"), answer("b", 100, "Close 'b', 1?")
+    assert "answers for other inputs" in alone([first, second])[0]
+    assert "answers for other inputs" in alone([first, second, second])[0]
+    wrong = answer("a", 700, "Close 'b', 1?")
+    assert "an answer to another question" in alone([first, second, wrong])[0]
+
+
+def test_an_input_without_calls_of_its_own_is_rejected() -> None:
+    run = Run(outputs=[answer(key, at_ms, f"Close {key!r}, {n}?") for key, n, at_ms in INPUTS], calls=[])
+    assert "3 calls never made" in check_alone(run, INPUTS)[0]
+
+
+@pytest.mark.parametrize(
+    ("log", "clear"),
+    [
+        ("CorruptData [EF3002]: the checkpoint chk-00000007.ckpt is damaged", True),
+        ("java.lang.RuntimeException: chk-00000007.ckpt", False),
+        ("EngineFailed [EF3001]: something went wrong", False),
+    ],
+)
+def test_a_refusal_has_a_code_and_names_the_file(log: str, clear: bool, tmp_path: Path) -> None:
+    assert refused_clearly(log, RunFiles(tmp_path), Path("local/chk-00000007.ckpt")) is clear
 
 
 def test_a_call_that_was_never_made_is_rejected() -> None:

@@ -3,14 +3,19 @@ that a promise was broken. Without the fault the same plan passes (`test_torture
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.recovery.torture.keys import colliding, same_crc
 from tests.recovery.torture.plan import Blow, Disturbance, Plan
 from tests.recovery.torture.planted import PLANTS
 from tests.recovery.torture.run import Result, run_seed
+from tests.recovery.torture.run_files import RunFiles
+from tests.recovery.torture.steps import STEPS, steps_of
 
 PLAN = Plan(
     seed=1,
@@ -94,6 +99,22 @@ def test_an_answer_that_goes_to_another_question(tmp_path: Path) -> None:
 def test_a_job_that_gives_up_under_load(tmp_path: Path) -> None:
     result = tortured(tmp_path, "impatient", blow(Blow.LOAD, 0.1, lasts_ms=20_000), rate=5)
     assert "failed by itself" in str(result.violations)
+
+
+@pytest.mark.parametrize("backend", ["file", "sqlite"])
+def test_every_step_is_taken(backend: str, tmp_path: Path) -> None:
+    """A step that no job takes would be aimed at in vain: names of files change."""
+    plan = replace(PLAN, backend=backend, disturbances=(blow(Blow.KILL_JOB, 0.6), blow(Blow.KILL_JOB, 0.8)))
+    files = RunFiles(tmp_path / "tortured")
+    files.faults.write_text('{"trace": true}')
+    assert run_seed(plan, tmp_path).violations == []
+    taken = files.trace()
+    wanted = [name for name in steps_of("local", backend) if name not in RARE]
+    assert [name for name in wanted if not any(re.search(STEPS[name], item) for item in taken)] == []
+
+
+RARE = {"calls removed"}
+"""Not at every start."""
 
 
 def test_colliding_keys_collide() -> None:

@@ -61,7 +61,9 @@ def _may_be_damaged(files: RunFiles, path: Path, how: str) -> bool:
     if files.out in path.parents:
         # What is visible belongs to the user; what is staged has no checksum, but is missed.
         inside = path.relative_to(files.out).parts
-        return inside[0] == "_emberflow" and (how == "delete" or "inprogress" not in inside)
+        return inside[0] == "_emberflow" and (
+            how == "delete" or not any(part.startswith("inprogress") for part in inside)
+        )
     return True
 
 

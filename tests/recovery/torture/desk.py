@@ -45,6 +45,9 @@ A_MONTH_MS = 30 * 86_400_000
 """Later than any jump of the clock: what is sent for then comes when the input has ended."""
 
 
+TICK_MS = 150
+A_CENTURY_MS = 10**12
+"""Event time begins at 0, so later times are of the machine's clock."""
 LANES = {"generator": 1, "generators": 2, "sequence": 2, "files": 3, "collection": 1}
 """Channels of each kind of source."""
 A_DAY = timedelta(days=1)
@@ -208,7 +211,8 @@ class Desk(Agent):
 
 
 class Ledger(KeyedProcessFunction):
-    """A timer at the end of each second reports what was booked in it; one behind the end reports the total."""
+    """A timer at the end of each second reports what was booked in it; one behind the end reports the total. One in
+    processing time, set with the first record of a key, ticks once."""
 
     def __init__(self, end_ms: int) -> None:
         self._end_ms = end_ms
@@ -219,12 +223,18 @@ class Ledger(KeyedProcessFunction):
 
     def process_element(self, value: tuple[Any, ...], ctx: Any) -> Iterator[Any]:
         self._booked.add((value[2], value[3]))
+        if self._total.value() is None:
+            service = ctx.timer_service()
+            service.register_processing_time_timer(service.current_processing_time() + TICK_MS)
         self._total.update((self._total.value() or 0) + value[3])
         ctx.timer_service().register_event_time_timer(value[2] // 1000 * 1000 + 999)
         ctx.timer_service().register_event_time_timer(self._end_ms)
         yield value
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        if timestamp > A_CENTURY_MS:
+            yield "tick", ctx.get_current_key()
+            return
         if timestamp == self._end_ms:
             yield "total", ctx.get_current_key(), self._total.value()
             return

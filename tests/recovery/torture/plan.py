@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tests.recovery.torture.keys import colliding, plain
-from tests.recovery.torture.steps import RECOVERY_STEPS, WATCHED, steps_of
+from tests.recovery.torture.steps import RECOVERY_STEPS, START_STEPS, WATCHED, steps_of
 
 SOURCES = ("generator", "generators", "sequence", "files", "collection")
 """How the input comes: at a rate through one channel or two, as ranges of numbers, from files, from a list."""
@@ -202,13 +202,17 @@ def _disturbance(
     share = round(chance.uniform(0.02, 0.95), 2)
     if blow is Blow.KILL_AT_STEP:
         step = chance.choice(steps)
-        first = chance.random() < _FIRST_COMMIT
+        first = chance.random() < _FIRST_COMMIT or step in START_STEPS
         return Disturbance(
             blow=blow,
             share=0.0 if first else share,
             delay_ms=0,
             step=step,
-            nth=chance.choice([1, 1, 2]) if first else _nth(chance, step),
+            nth=_nth(chance, step)
+            if step in START_STEPS
+            else chance.choice([1, 1, 2])
+            if first
+            else _nth(chance, step),
             when=chance.choice(["before", "after"]),
             worker_only=on_spark and step not in WATCHED and chance.random() < 0.3,
         )
@@ -232,5 +236,12 @@ def _disturbance(
 
 def _nth(chance: random.Random, step: str) -> int:
     """Some steps are taken all the time, others once in a while."""
-    most = {"anything": 200, "first reads": 8, "manifest": 6, "call appended": 30, "call recorded": 30}
+    most = {
+        "anything": 200,
+        "first reads": 8,
+        "manifest": 6,
+        "owner": 6,
+        "call appended": 30,
+        "call recorded": 30,
+    }
     return chance.randint(1, most.get(step, 4))

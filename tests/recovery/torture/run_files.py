@@ -42,6 +42,10 @@ class RunFiles:
         """Kills by the shim, at the step that was aimed at."""
         return _lines(self.aimed)
 
+    def trace(self) -> set[str]:
+        """All that was done to files of the job, if the shim was told to write it down."""
+        return {item["step"] for item in _lines(self.folder / "trace")}
+
     def outputs(self) -> list[tuple[Any, ...]]:
         return read_committed(self.out)
 

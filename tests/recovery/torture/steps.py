@@ -7,19 +7,17 @@ remove and commit (of SQLite). Spark's own steps happen in its JVM, where no shi
 from __future__ import annotations
 
 SINK_STEPS = {
-    "staged": r"^open out/.*/inprogress/",
-    "prepared": r"^sync out/.*/inprogress/",
+    "staged": r"^open out/.*/inprogress[^/]*/",
+    "prepared": r"^sync out/.*/inprogress[^/]*/",
     "decision drafted": r"^open out/_emberflow/[^/]+/[^/]+$",
     "decided": r"^rename out/_emberflow/.*\.json$",
     "made visible": r"^rename out/[^_]",
     "done": r"^rename out/_emberflow/.*\.done$",
-    "ledger cleaned": r"^remove out/",
+    "ledger cleaned": r"^remove out/_emberflow/[^/]+/[^/]+$",
 }
 CALL_STEPS = {
     "call appended": r"^write checkpoints/calls/",
     "call recorded": r"^sync checkpoints/calls/",
-    "lease taken": r"^rename checkpoints/calls/",
-    "calls removed": r"^remove checkpoints/calls/",
 }
 FILE_STEPS = {
     "checkpoint drafted": r"^open checkpoints/local/",
@@ -29,21 +27,34 @@ FILE_STEPS = {
 }
 SQLITE_STEPS = {"transaction": r"^commit "}
 START_STEPS = {
+    "owner": r"^(open|write|sync|rename) checkpoints/owners/",
+    "sink taken over": r"^(open|rename) out/_emberflow/[^/]+/ledger",
+    "lease taken": r"^rename checkpoints/calls/",
+    "calls removed": r"^remove checkpoints/calls/",
     "manifest": r"^(open|rename) checkpoints/[^/]+$",
     "first reads": r"^read checkpoints/",
-    "anything": r"^(open|write|sync|rename|remove|commit) ",
 }
+"""Taken when a job starts."""
+ANYTHING = {"anything": r"^(open|write|sync|rename|remove|commit) "}
 QUESTION_STEPS = {"question": r"^(open|rename|remove) checkpoints/approvals/"}
 WATCHED = {"spark offsets": "spark/offsets", "spark commit": "spark/commits"}
 """Folders of Spark in which a new file means that the step was taken."""
 
-STEPS = {**SINK_STEPS, **CALL_STEPS, **FILE_STEPS, **SQLITE_STEPS, **START_STEPS, **QUESTION_STEPS}
-RECOVERY_STEPS = ("manifest", "first reads", "anything", "call appended")
+STEPS = {
+    **SINK_STEPS,
+    **CALL_STEPS,
+    **FILE_STEPS,
+    **SQLITE_STEPS,
+    **QUESTION_STEPS,
+    **ANYTHING,
+    **START_STEPS,
+}
+RECOVERY_STEPS = (*START_STEPS, "anything", "call appended", "decided", "done")
 
 
 def steps_of(engine: str, backend: str) -> list[str]:
     """The steps that a job of this kind takes."""
-    common = [*SINK_STEPS, *CALL_STEPS, *START_STEPS, *QUESTION_STEPS]
+    common = [*SINK_STEPS, *CALL_STEPS, *QUESTION_STEPS, *ANYTHING, *START_STEPS]
     if engine != "local":
         return [*common, *SINK_STEPS, *WATCHED]
     return [*common, *(SQLITE_STEPS if backend == "sqlite" else FILE_STEPS)]

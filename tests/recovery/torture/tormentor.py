@@ -145,6 +145,7 @@ class Tormentor:
         if not refused_clearly(self.job.log.read_text(errors="replace"), self._files, damaged.path):
             self.problems.append(f"{damaged} led to an error that does not name it: {self.job.last_words()}")
             return False
+        self.failures.append(f"refused, and goes on with the file as it was: {damaged}")
         damaged.put_back()
         self.job.start()
         return True

@@ -58,6 +58,8 @@ class _Aim:
 
     def passes(self, what: str, path: Any, when: str) -> None:
         """`what` was done to the file, or is about to be."""
+        if _faults["trace"] and when == "after" and (name := _name_of(path)) is not None:
+            _note("trace", {"step": f"{what} {name}"})
         aim = _faults["aim"]
         if not aim or aim["when"] != when:
             return
@@ -171,19 +173,20 @@ def _bent_link(source: Any, target: Any, **more: Any) -> None:
 
 def _bent_open(file: Any, mode: str = "r", *args: Any, **more: Any) -> Any:
     what = "open" if set(mode) & set("wax+") else "read"
-    if _faults["aim"] and not isinstance(file, int):
+    if not isinstance(file, int):
         _aim.passes(what, file, "before")
     opened = _open(file, mode, *args, **more)
-    if _faults["aim"] and not isinstance(file, int):
+    if not isinstance(file, int):
         _aim.passes(what, file, "after")
     return opened
 
 
 def _bent_os_open(path: Any, flags: int, *args: Any, **more: Any) -> int:
     what = "open" if flags & (os.O_WRONLY | os.O_RDWR) else "read"
-    if _faults["aim"]:
-        _aim.passes(what, path, "before")
-    return _os_open(path, flags, *args, **more)
+    _aim.passes(what, path, "before")
+    descriptor = _os_open(path, flags, *args, **more)
+    _aim.passes(what, path, "after")
+    return descriptor
 
 
 class _BentConnection(sqlite3.Connection):
@@ -199,6 +202,7 @@ class _BentConnection(sqlite3.Connection):
 
 def _bent_connect(database: Any, *args: Any, **more: Any) -> sqlite3.Connection:
     _aim.passes("read", database, "before")
+    _aim.passes("read", database, "after")
     return _connect(database, *args, **{"factory": _BentConnection, **more})
 
 
