@@ -16,12 +16,13 @@ from emberflow.engines.job_thread import JobThread
 from emberflow.engines.ownership import Fence
 from emberflow.engines.restart import Restarts
 from emberflow.engines.savepoint_start import job_has_ended
+from emberflow.engines.spark.damaged_files import spark_damage
 from emberflow.engines.spark.failures import is_worker_loss, translate_failure
 from emberflow.engines.spark.sink_writer import ClientFolder
 from emberflow.engines.spark.source_admission import held_back_ms
 from emberflow.engines.spark.stopping import HoldFile, StopRequest, finish
 from emberflow.engines.spark.translate import OBSERVED_IN, OBSERVED_OUT
-from emberflow.errors import EmberflowError, NotSupported
+from emberflow.errors import EmberflowError, EngineFailed, NotSupported
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.plan.job import JobConfig, JobStatus
 from emberflow.savepoints.reader import SavepointReader
@@ -71,6 +72,7 @@ class SparkJob(JobThread):
         self._sources_ended = False
         self.clean_up = done
         self._fence = fence
+        self._home = home
         self._hold = HoldFile(home)
         self._write_savepoint = write_savepoint
         self._asked: StopRequest | None = None
@@ -144,6 +146,9 @@ class SparkJob(JobThread):
 
     def explain_failure(self, error: BaseException) -> EmberflowError:
         failed = translate_failure(error, show_traceback=self.config.show_traceback)
+        if isinstance(failed, EngineFailed):
+            # Spark's own words for a damaged file seldom say which one.
+            failed = spark_damage(self._home / "spark") or failed
         failed = self._fence.explained(failed)
         failed.__cause__ = error if self.config.show_traceback else None
         return failed
