@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
-from emberflow.cli.exit_codes import EXIT_CODES_HELP
+from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.program import run_program
 from emberflow.cli.subcommands import add_command
+from emberflow.plan.job import MADE
 
 EPILOG = f"""\
 examples:
@@ -21,6 +23,11 @@ examples:
 the program leaves open.
 
 {EXIT_CODES_HELP}"""
+
+NOTHING_EXECUTED = """\
+{program} ended without executing a job
+  what to do: call env.execute() at the end of the program; if it does so only `if __name__ == "__main__"`, or on some \
+condition, check that it gets there"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -70,9 +77,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the program and returns its exit code."""
-    return run_program(
+    before = MADE.copy()
+    code = run_program(
         args.program, args.program_args, variables=environment_of(args), show_traceback=args.traceback
     )
+    made = MADE - before
+    if code == ExitCode.OK and made["environments"] and not made["jobs"]:
+        print(NOTHING_EXECUTED.format(program=args.program), file=sys.stderr)
+        return ExitCode.BAD_PROGRAM
+    return code
 
 
 def environment_of(args: argparse.Namespace) -> dict[str, str]:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
-from emberflow.errors import NotKeyed, UnknownState
+from emberflow.errors import InvalidArgument, NotKeyed, UnknownState
 from emberflow.event_time.timestamps import to_timestamp
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.admission import Ledgers
@@ -53,6 +53,7 @@ class RuntimeContext:
         self._parallelism = parallelism
         self._parameters = parameters or {}
         self._handles: dict[str, Any] = {}
+        self._kinds: dict[str, str] = {}
 
     def get_task_name(self) -> str:
         return self._step_name
@@ -96,6 +97,12 @@ class RuntimeContext:
                 raise self._unknown(descriptor)
             return found
         handle = self._handles.get(descriptor.name)
+        kind = self._kinds.setdefault(descriptor.name, descriptor.kind)
+        if kind != descriptor.kind:
+            raise InvalidArgument(
+                f"step {self._step_name!r} has two states named {descriptor.name!r}, of the kinds {kind} and {descriptor.kind}",
+                way_out="give one of them another name",
+            )
         if handle is None:
             handle = self._handles[descriptor.name] = make_handle(descriptor, self._operator.cursor)
         return handle

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from emberflow.errors import shorten
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import Operator, Step
@@ -163,7 +164,7 @@ class KeyedOperator(Operator):
         try:
             handler(time_ms, key, watermark)
         except Exception as error:
-            raise self.step.failed(f"timer at {time_ms} of key {key!r}", error) from error
+            raise self.step.failed_in(f"the timer at {time_ms} of key {shorten(key)}", error) from error
         if not self.cursor.entry:
             self.scope.prune((key,))
 

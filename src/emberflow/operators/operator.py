@@ -26,16 +26,32 @@ class Step:
     location: str = ""
 
     def failed(self, value: object, error: BaseException) -> EmberflowError:
-        """The error a user sees when their function raised."""
+        """The error a user sees when their function raised for a record."""
+        return self._failed(
+            f"could not process the value {shorten(value)}",
+            "fix the function, or handle such values in it; --traceback shows the Python stack",
+            "running the program again starts before this value",
+            error,
+        )
+
+    def failed_in(self, what: str, error: BaseException) -> EmberflowError:
+        """The same where there is no record: in `open()`, or in a timer."""
+        return self._failed(
+            f"failed in {what}",
+            "fix the function; --traceback shows the Python stack",
+            "running the program again starts there",
+            error,
+        )
+
+    def _failed(self, problem: str, way_out: str, again: str, error: BaseException) -> EmberflowError:
         if isinstance(error, EmberflowError):
             return error
         where = f" ({self.location})" if self.location else ""
         return StepFailed(
-            f"step {self.name!r}{where} could not process the value {shorten(value)}",
+            f"step {self.name!r}{where} {problem}",
             cause=describe_cause(error),
-            way_out="fix the function, or handle such values in it; --traceback shows the Python stack",
-            committed="what was processed since the last checkpoint is not committed; "
-            "running the program again starts before this value",
+            way_out=way_out,
+            committed=f"what was processed since the last checkpoint is not committed; {again}",
         )
 
 

@@ -142,7 +142,7 @@ class StageTask:
                     RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters, ledgers)
                 )
             except Exception as error:
-                raise operator.step.failed("(in open())", error) from error
+                raise operator.step.failed_in("open()", error) from error
 
     def sync(self) -> None:
         for operator in self.operators.values():
@@ -155,7 +155,7 @@ class StageTask:
             try:
                 operator.close()
             except Exception as error:
-                failures.append(operator.step.failed("(in close())", error))
+                failures.append(operator.step.failed_in("close()", error))
         if failures:
             raise failures[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -100,15 +101,19 @@ class Configuration:
         return option.convert(self._values[key]) if key in self._values else option.get_default_value()
 
     def set_str(self, key: str, value: str) -> None:
+        refuse_near_misses(key)
         self._values[key] = str(value)
 
     def set_int(self, key: str, value: int) -> None:
+        refuse_near_misses(key)
         self._values[key] = int(value)
 
     def set_float(self, key: str, value: float) -> None:
+        refuse_near_misses(key)
         self._values[key] = float(value)
 
     def set_bool(self, key: str, value: bool) -> None:
+        refuse_near_misses(key)
         self._values[key] = bool(value)
 
     def get_str(self, key: str, default: str | None = None) -> str | None:
@@ -133,6 +138,8 @@ class Configuration:
             raise InvalidArgument(
                 f"the settings file {path} cannot be read", cause=describe_cause(error)
             ) from error
+        for key in found:  # pyright: ignore[reportUnknownVariableType]
+            refuse_near_misses(str(key))  # pyright: ignore[reportUnknownArgumentType]
         self._values.update(found)  # pyright: ignore[reportUnknownArgumentType]
         return self
 
@@ -156,3 +163,16 @@ class Configuration:
 
     def __repr__(self) -> str:
         return f"Configuration({self._values!r})"
+
+
+def refuse_near_misses(key: str) -> None:
+    """Raises for a key that is not an option's but nearly is: keys of your own are welcome, spelling mistakes are not."""
+    from emberflow.plan.agent_options import all_options
+
+    known = all_options()
+    near = [] if key in known else get_close_matches(key, known, 1, 0.85)
+    if near:
+        raise InvalidArgument(
+            f"there is no option {key!r}; did you mean {near[0]!r}?",
+            way_out="write the option's name, or choose a key that is less like it",
+        )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.restart_strategy import RestartStrategy
+
+MADE: Counter[str] = Counter()
+"""`environments` that were made, and `jobs` that were submitted, in this process: `emberflow run` warns of a program that
+builds something and does not execute it."""
 
 
 class RuntimeExecutionMode(Enum):

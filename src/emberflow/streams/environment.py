@@ -18,9 +18,10 @@ from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
+from emberflow.plan.engine_options import check_option
 from emberflow.plan.explain import render
 from emberflow.plan.explain_mode import Explained
-from emberflow.plan.job import CheckpointingMode, Engine, JobConfig, JobHandle, RuntimeExecutionMode
+from emberflow.plan.job import MADE, CheckpointingMode, Engine, JobConfig, JobHandle, RuntimeExecutionMode
 from emberflow.plan.job_graph import JobGraph, compile_graph
 from emberflow.plan.restart_strategy import RestartStrategy
 from emberflow.plan.specs import SourceSpec
@@ -29,6 +30,7 @@ from emberflow.streams.data_stream import DataStream
 from emberflow.streams.engine_choice import choose_engine
 from emberflow.streams.program import Program
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
+from emberflow.streams.tracebacks import user_frames_only
 
 
 class StreamExecutionEnvironment:
@@ -59,6 +61,7 @@ class StreamExecutionEnvironment:
         self._options: dict[str, Any] = {}
         self._parameters: dict[str, str] = {}
         self._executed: set[int] = set()
+        MADE["environments"] += 1
 
     @staticmethod
     def get_execution_environment(
@@ -142,8 +145,11 @@ class StreamExecutionEnvironment:
     def checkpoint_dir(self) -> str | None:
         return self._checkpoint_dir
 
+    @user_frames_only
     def set_option(self, name: str, value: Any) -> StreamExecutionEnvironment:
         """An engine's own setting, such as `trigger_ms` on Spark or `state_backend` on local."""
+        if self._engine_choice is None or isinstance(self._engine_choice, str):
+            check_option(name)
         self._options[name] = value
         return self
 
@@ -200,14 +206,22 @@ class StreamExecutionEnvironment:
             self._engine = choose_engine(self._engine_choice, options)
         return self._engine
 
+    @user_frames_only
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Runs the program and waits for its end."""
         started = time.monotonic()
         name = job_name or "emberflow job"
-        handle = self._submit(self._new_graph(name))
-        _wait(handle)
+        executed = set(self._executed)
+        try:
+            handle = self._submit(self._new_graph(name))
+            _wait(handle)
+        except BaseException:
+            # It can be executed again, from its last checkpoint if it has one.
+            self._executed = executed
+            raise
         return JobExecutionResult(name, handle, started)
 
+    @user_frames_only
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Runs the program in the background."""
         name = job_name or "emberflow job"
@@ -217,6 +231,7 @@ class StreamExecutionEnvironment:
         """The program as JSON, without running it."""
         return self.job_graph().to_json(indent=2)
 
+    @user_frames_only
     def explain(self, form: str = "text") -> str:
         """The program as `text`, `mermaid` or `json`, without running it."""
         return render(self.job_graph(), form)
@@ -224,6 +239,7 @@ class StreamExecutionEnvironment:
     def job_graph(self, name: str = "emberflow job") -> JobGraph:
         return compile_graph(self.program.freeze(name))
 
+    @user_frames_only
     def collect(
         self, stream: DataStream, name: str | None, limit: int | None
     ) -> CloseableIterator | list[Any]:
@@ -237,9 +253,11 @@ class StreamExecutionEnvironment:
         with iterator:
             return list(islice(iterator, limit))
 
+    @user_frames_only
     def to_dataframe(self, stream: DataStream, schema: Any) -> Any:
         node = self._client_sink(stream, DataFrameSink(schema))
         graph = compile_graph(self.program.freeze("dataframe", {node}))
+        MADE["jobs"] += 1
         self._executed.add(node)
         return self.engine.to_dataframe(graph, self.config())  # type: ignore[attr-defined]
 
@@ -278,6 +296,11 @@ class StreamExecutionEnvironment:
     def _new_graph(self, name: str) -> JobGraph:
         """Everything that was added since the last execution and ends in a sink."""
         sinks = self._unfinished_sinks()
+        if not sinks and self.program.sinks():
+            raise InvalidArgument(
+                "every sink of the program was executed already, so there is nothing to execute",
+                way_out="call execute() once, or build the program again with a new environment",
+            )
         if not sinks:
             raise InvalidArgument(
                 "the program has no sink, so there is nothing to execute",
@@ -287,6 +310,7 @@ class StreamExecutionEnvironment:
         return compile_graph(self.program.freeze(name, sinks))
 
     def _submit(self, graph: JobGraph) -> JobHandle:
+        MADE["jobs"] += 1
         form = os.environ.get("EMBERFLOW_EXPLAIN")
         if form:
             raise Explained(render(graph, form))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from emberflow.plan.job import JobHandle, JobMetrics, JobStatus
+from emberflow.streams.tracebacks import user_frames_only
 
 _POLL_S = 0.05
 
@@ -24,6 +25,7 @@ class CloseableIterator:
     def __iter__(self) -> Iterator[Any]:
         return self
 
+    @user_frames_only
     def __next__(self) -> Any:
         while True:
             for value in self._ready:
@@ -106,6 +108,7 @@ class JobClient:
         """Stops the job at a savepoint, from which another one can start; returns its path."""
         return self._handle.stop_with_savepoint(os.fspath(path))
 
+    @user_frames_only
     def get_job_execution_result(self) -> JobExecutionResult:
         """Waits for the end; raises what made the job fail."""
         self._handle.wait()

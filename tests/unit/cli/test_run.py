@@ -165,3 +165,16 @@ def test_functions_of_the_program_can_be_pickled(write) -> None:
         check=True,
     )
     assert done.stdout == "True\n"
+
+
+def test_a_program_that_executes_nothing_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "forgot.py"
+    program.write_text(
+        "from emberflow.streams import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment(engine='local')\n"
+        "env.from_collection([1]).print()\n"
+    )
+    assert main(["run", str(program)]) == 2
+    assert f"{program} ended without executing a job" in capsys.readouterr().err
