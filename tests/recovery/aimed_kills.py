@@ -8,6 +8,7 @@ to it first leaves a mark and stands still.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -160,6 +161,27 @@ class Echo(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
         yield ("echo", ctx.get_current_key())
+
+
+class EachBatch:
+    """For foreachBatch: a file per batch; a batch that has its file is dropped, as sinks do it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, rows: Any, batch_id: int) -> None:
+        path = self._folder / "output" / f"{batch_id:06d}.json"
+        found = [tuple(row) for row in rows.collect()]
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            draft = path.with_suffix(".tmp")
+            draft.write_text(json.dumps(found))
+            draft.rename(path)
+        step("sink committed")
+
+
+def as_row(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*value, None, None)[:5]
 
 
 KEYS = ("ann", "bob", "eve", "joe")

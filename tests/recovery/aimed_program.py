@@ -10,7 +10,16 @@ from typing import Any
 
 from emberflow.agents import AgentExecutionOptions, AgentsExecutionEnvironment, ErrorHandling
 from emberflow.streams import DataGeneratorSource, RateLimiterStrategy, StreamExecutionEnvironment
-from tests.recovery.aimed_kills import FOLDER, INPUTS, Desk, Echo, aimed_files, made_input
+from tests.recovery.aimed_kills import (
+    FOLDER,
+    INPUTS,
+    Desk,
+    EachBatch,
+    Echo,
+    aimed_files,
+    as_row,
+    made_input,
+)
 
 
 def build(env: StreamExecutionEnvironment, folder: Path) -> Any:
@@ -23,7 +32,25 @@ def build(env: StreamExecutionEnvironment, folder: Path) -> Any:
     return agents_env.from_datastream(inputs, lambda value: value[0]).apply(Desk(folder))
 
 
-def main(folder: Path) -> None:
+def to_files(env: StreamExecutionEnvironment, outputs: Any, folder: Path) -> None:
+    outputs = outputs.key_by(lambda value: value[1]).process(Echo()).uid("echo")
+    outputs.sink_to(aimed_files(folder / "output")).uid("files")
+    env.execute("aimed kills")
+
+
+def to_query(outputs: Any, folder: Path, sink: str) -> None:
+    """A query of the user's own; it ends when the test has seen enough."""
+    rows = outputs.map(as_row).to_dataframe("kind string, key string, number long, answer string, seen long")
+    writer = rows.writeStream.option("checkpointLocation", str(folder / "spark"))
+    writer = writer.trigger(processingTime="500 milliseconds")
+    if sink == "each-batch":
+        writer = writer.foreachBatch(EachBatch(folder))
+    else:
+        writer = writer.format("parquet").option("path", str(folder / "output"))
+    writer.start().awaitTermination()
+
+
+def main(folder: Path, sink: str) -> None:
     os.environ[FOLDER] = str(folder)
     (folder / "made").mkdir(exist_ok=True)
     env = StreamExecutionEnvironment.get_execution_environment(
@@ -31,10 +58,11 @@ def main(folder: Path) -> None:
     )
     env.set_parallelism(2)
     outputs = build(env, folder).to_datastream()
-    outputs = outputs.key_by(lambda value: value[1]).process(Echo()).uid("echo")
-    outputs.sink_to(aimed_files(folder / "output")).uid("files")
-    env.execute("aimed kills")
+    if sink == "files":
+        to_files(env, outputs, folder)
+    else:
+        to_query(outputs, folder, sink)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

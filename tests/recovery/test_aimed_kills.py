@@ -4,11 +4,16 @@ lost, repeated or out of order (A13, A14, C5)."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from emberflow.engines.approval_answers import give_answer
@@ -21,12 +26,13 @@ from tests.recovery.torture.processes import kill_session, until
 PROGRAM = "tests.recovery.aimed_program"
 HANG_GUARD_S = 900
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# Nothing but a guard: a dozen starts of Spark on a machine that is eight times slower.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(4 * HANG_GUARD_S)]
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, sink: str = "files") -> subprocess.Popen[bytes]:
     log = (folder / "log").open("ab")
-    command = [sys.executable, "-m", PROGRAM, str(folder)]
+    command = [sys.executable, "-m", PROGRAM, str(folder), sink]
     environment = {**os.environ, "EMBERFLOW_QUIET": "1"}
     return subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True)
 
@@ -78,6 +84,82 @@ def test_killed_at_every_step_of_a_commit(tmp_path: Path) -> None:
         assert numbers == sorted(numbers), "the order within a key is kept"
     echoes = [item for item in found if item[0] == "echo"]
     assert {item[1] for item in echoes} == {item[1] for item in done}
+
+
+def test_each_batch_is_killed_between_the_users_commit_and_sparks(tmp_path: Path) -> None:
+    """A query that the user starts on `to_dataframe()`, with foreachBatch."""
+    for step in ("decision stored", "sink committed", "sink committed"):
+        process = start(tmp_path, "each-batch")
+        try:
+            wanted = made(tmp_path) + 2
+            assert until(lambda wanted=wanted: made(tmp_path) >= wanted, HANG_GUARD_S), log_of(tmp_path)
+            arm(tmp_path, step)
+            assert until((tmp_path / STRUCK).exists, HANG_GUARD_S), f"{step}: {log_of(tmp_path)}"
+        finally:
+            kill_session(process.pid)
+            process.wait()
+        (tmp_path / STRUCK).unlink()
+        act(tmp_path)
+
+    def rows() -> list[Any]:
+        files = sorted((tmp_path / "output").glob("*.json"))
+        return [tuple(row) for path in files for row in json.loads(path.read_text())]
+
+    finish_query(tmp_path, "each-batch", rows)
+    assert_complete(rows())
+
+
+def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Path) -> None:
+    """Spark's own file sink has committed a batch that Spark cannot: it finds a directory in the place of its file."""
+    for _ in range(2):
+        process = start(tmp_path, "parquet")
+        commits = tmp_path / "spark" / "commits"
+        try:
+            wanted = made(tmp_path) + 2
+            assert until(lambda wanted=wanted: made(tmp_path) >= wanted, HANG_GUARD_S), log_of(tmp_path)
+            # Not the next one, which may be about to be committed.
+            blocked = commits / str(len(list(commits.glob("[0-9]*"))) + 2)
+            blocked.mkdir(parents=True)
+            assert until(lambda process=process: process.poll() is not None, HANG_GUARD_S), log_of(tmp_path)
+        finally:
+            kill_session(process.pid)
+            process.wait()
+        blocked.rmdir()
+        act(tmp_path)
+
+    def rows() -> list[Any]:
+        return committed_parquet(tmp_path / "output")
+
+    finish_query(tmp_path, "parquet", rows)
+    assert_complete(rows())
+
+
+def committed_parquet(folder: Path) -> list[Any]:
+    """What Spark's file sink has committed, by its own log."""
+    found: list[Any] = []
+    for entry in sorted((folder / "_spark_metadata").glob("*"), key=lambda path: path.name.zfill(30)):
+        for line in entry.read_text().splitlines()[1:] if not entry.name.startswith(".") else ():
+            path = urllib.parse.unquote(urllib.parse.urlparse(json.loads(line)["path"]).path)
+            found += [tuple(row.values()) for row in pq.ParquetFile(path).read().to_pylist()]
+    return found
+
+
+def finish_query(folder: Path, sink: str, rows: Callable[[], list[Any]]) -> None:
+    """Until there are as many rows as there must be, and then for as long as some would still come."""
+    process = start(folder, sink)
+    try:
+        enough = len(expected())
+        assert until(lambda: (act(folder), len(rows()) >= enough)[1], HANG_GUARD_S), log_of(folder)
+        batches = len(list((folder / "spark" / "offsets").glob("[0-9]*")))
+        until(lambda: len(list((folder / "spark" / "offsets").glob("[0-9]*"))) > batches, 5)
+    finally:
+        kill_session(process.pid)
+        process.wait()
+
+
+def assert_complete(rows: list[Any]) -> None:
+    found = [tuple(value for value in row if value is not None) for row in rows]
+    assert sorted(found) == expected()
 
 
 def log_of(folder: Path) -> str:

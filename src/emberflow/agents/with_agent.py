@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,17 +18,22 @@ def with_agent(
     schema: Any = None,
     config: Configuration | None = None,
     parallelism: int | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
 ) -> Callable[[Any], Any]:
     """For `df.transform(with_agent(agent, key="user_id"))`: every row is an input, rows of a key come one by one.
 
     Works on batch and streaming DataFrames; the caller reads or starts the result. `schema` fits the outputs
-    (dictionaries or tuples); without one the result has the key and `output`, a string.
+    (dictionaries or tuples); without one the result has the key and `output`, a string. A streaming query that is to
+    survive a crash without making calls again needs a `checkpoint_dir` beside its own `checkpointLocation`.
     """
 
     def transform(dataframe: Any) -> Any:
         session = getattr(dataframe, "sparkSession", None)
         agents_env = AgentsExecutionEnvironment.get_execution_environment(
-            engine="local" if session is None else "spark", spark=session, parallelism=parallelism
+            engine="local" if session is None else "spark",
+            spark=session,
+            parallelism=parallelism,
+            checkpoint_dir=checkpoint_dir,
         )
         if config is not None:
             agents_env.get_config().update(config)

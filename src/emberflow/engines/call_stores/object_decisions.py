@@ -13,21 +13,19 @@ from emberflow.engines.call_stores.object_files import ObjectFiles
 
 class ObjectDecisions:
     def __init__(self, uri: str) -> None:
-        self._files = ObjectFiles(uri)
+        # Beside the folder of the calls: in it, every folder is the part of a process.
+        place, question, settings = uri.partition("?")
+        self._files = ObjectFiles(f"{place}-{DECISIONS_FOLDER}{question}{settings}")
 
     def find(self, name: str) -> bytes | None:
-        stored = self._files.get(_path(name))
-        return None if stored is None else unframed(stored, f"{self._files.place}/{_path(name)}")
+        stored = self._files.get(name)
+        return None if stored is None else unframed(stored, f"{self._files.place}/{name}")
 
     def decide(self, name: str, data: bytes) -> bool:
         if self.find(name) is not None:
             return False
-        self._files.put(_path(name), framed(data))
+        self._files.put(name, framed(data))
         return self.find(name) == data
 
     def forget(self, name: str) -> None:
-        self._files.remove(_path(name))
-
-
-def _path(name: str) -> str:
-    return f"{DECISIONS_FOLDER}/{name}"
+        self._files.remove(name)

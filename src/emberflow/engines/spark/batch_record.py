@@ -21,6 +21,7 @@ from emberflow.errors import CheckpointUnusable, CorruptData, EngineFailed
 from emberflow.events.codecs import decode, encode
 
 _VERSION = 1
+_QUERY = "query"
 HOT = -1
 """In the place of a bucket: the group's hot blob."""
 
@@ -116,6 +117,21 @@ class TaskRecord:
         groups, self.rows, ended, self.notes = body
         self.groups = {kg: GroupRecord(*rest) for kg, *rest in groups}
         self.ended = set(ended)
+
+
+def check_query(store: DecisionStore, query: str) -> None:
+    """Raises unless this is the first query that uses a job's directory, or that one started again: two would take each
+    other's calls for their own."""
+    store.decide(_QUERY, query.encode())
+    first = (store.find(_QUERY) or b"").decode()
+    if first != query:
+        raise CheckpointUnusable(
+            f"the checkpoint directory of this DataFrame belongs to the query {first}, not to {query}",
+            cause="a DataFrame with a checkpoint_dir is for one streaming query and its checkpointLocation",
+            way_out="start the query with the checkpointLocation that it had, or call to_dataframe() with an empty "
+            "checkpoint_dir for another query",
+            committed="nothing of the current batch was committed",
+        )
 
 
 def _name(query: str, epoch: int, place: str) -> str:

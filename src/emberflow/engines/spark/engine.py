@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from emberflow.engines.call_log import CALLS_FOLDER
 from emberflow.engines.call_stores.addresses import call_store_option
 from emberflow.engines.limit_ledger import LIMITS_FOLDER
 from emberflow.engines.manifest import open_directory
-from emberflow.engines.ownership import NO_FENCE, Ownership, own_directory
+from emberflow.engines.ownership import NO_FENCE, Fence, Ownership, own_directory
 from emberflow.engines.savepoint_calls import note_place, place_calls
 from emberflow.engines.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
 from emberflow.engines.sink_ownership import take_over_sinks
@@ -37,7 +38,7 @@ from emberflow.engines.spark.session import (
 )
 from emberflow.engines.spark.shipping import make_archive
 from emberflow.engines.spark.source_starts import source_starts
-from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks
+from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks, remembers_calls
 from emberflow.errors import InvalidArgument
 from emberflow.events.private_files import make_private_folder
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
@@ -47,10 +48,15 @@ from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
 from emberflow.plan.stage_channels import stage_channels
 from emberflow.savepoints.restore import SavepointStart
 
+_log = logging.getLogger(__name__)
+
 DEFAULT_MAX_RECORDS = 200_000
 DEFAULT_TRIGGER_MS = 100
 DEFAULT_TICK_MS = 500
 DEFAULT_DEADLINE_MS = 1_000
+FRAME_PARTITIONS = 16
+"""What key groups of a DataFrame without a checkpoint directory are spread over, whatever its parallelism: a query that
+is started again with another one must find its state under the same numbers."""
 LONGEST_TRIGGER_MS = 50_000
 """Spark ends Python workers that had nothing to do for a minute, and with them their calls."""
 
@@ -154,21 +160,43 @@ class SparkEngine:
         )
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> Any:
-        """The plan without a query: the caller reads or starts it."""
+        """The plan without a query: the caller reads or starts it. With a checkpoint directory, agents' durable calls and
+        decisions are kept there for one streaming query, which the caller gives a `checkpointLocation` of its own."""
         check_capabilities(graph, config, self.name)
         (node,) = graph.sinks
         schema = node.spec.sink.schema  # type: ignore[attr-defined]
-        # A directory of its own: the caller may run any number of these, and none may see another one's calls.
-        home = Path(tempfile.mkdtemp(prefix="emberflow-frame-"))
-        atexit.register(shutil.rmtree, home, ignore_errors=True)
-        spec = self._spec(graph, config, f"frame{new_job_id()}", home)
+        spec = self._frame_spec(graph, config)
         errors = ErrorForm.TRACED if config.show_traceback else ErrorForm.READABLE
         translation = self._translation(spec, errors=errors)
-        wanted = query_settings(config.parallelism, "")
+        wanted = query_settings(spec.parallelism, "")
         for name, value in wanted.items():
             # The caller starts the query, so these have to stay.
             self.session.conf.set(name, value)
         return translation.decoded(translation.plan(), sink_dest(0), schema)
+
+    def _frame_spec(self, graph: JobGraph, config: JobConfig) -> JobSpec:
+        streaming = resolve_mode(graph, config) is not RuntimeExecutionMode.BATCH
+        if streaming and config.checkpoint_dir is not None:
+            home = Path(config.checkpoint_dir).resolve()
+            fence = _own_for_frames(home, config)
+            manifest = open_directory(graph, config, self.name)
+            config = replace(
+                config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism
+            )
+            note_place(config)
+            spec = self._spec(graph, config, manifest.job_id, home)
+            return replace(spec, fence=fence, for_one_query=True)
+        if streaming and any(remembers_calls(graph, stage) for stage in graph.stages):
+            _log.warning(
+                "the DataFrame's agents keep their durable calls in a temporary directory: give the environment a "
+                "checkpoint_dir beside the query's own checkpointLocation, or a query that is started again after "
+                "a crash makes calls again and may lose output"
+            )
+        # A directory of its own: the caller may run any number of these, and none may see another one's calls.
+        home = Path(tempfile.mkdtemp(prefix="emberflow-frame-"))
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
+        spec = self._spec(graph, config, f"frame{new_job_id()}", home)
+        return replace(spec, spread_over=FRAME_PARTITIONS)
 
     def _spec(
         self, graph: JobGraph, config: JobConfig, job_id: str, home: Path, start: SavepointStart | None = None
@@ -248,6 +276,17 @@ class SparkEngine:
             target = "noop" if all(sink.discards for sink in sinks) else translation.register_sink()
             mode = "overwrite" if target == "noop" else "append"
             translation.plan().write.format(target).mode(mode).save()
+
+
+_frame_owners: dict[Path, Ownership] = {}
+
+
+def _own_for_frames(home: Path, config: JobConfig) -> Fence:
+    """A DataFrame owns its checkpoint directory as long as this process lives; the latest one in it does."""
+    owned = _frame_owners.get(home) or own_directory(config)
+    assert owned is not None
+    _frame_owners[home] = owned
+    return owned.next_epoch()
 
 
 def sinks_of(graph: JobGraph) -> list[Sink]:

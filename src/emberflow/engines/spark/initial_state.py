@@ -33,7 +33,7 @@ def driver_rows(
 ) -> list[tuple[int, int, int, bytes]]:
     """What every group of these stages gets: event time. And the few keys whose group has changed."""
     rows: list[tuple[int, int, int, bytes]] = []
-    numbers = group_ids(spec.max_parallelism, spec.parallelism)
+    numbers = spec.group_numbers
     for stage in stages:
         uid = spec.graph.stream_graph.node(stage.head).uid
         clock = encode(start.clock(uid, spec.input_channels(stage.id)))

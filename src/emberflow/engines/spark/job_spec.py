@@ -16,6 +16,7 @@ import cloudpickle
 
 from emberflow.connectors.source import Source
 from emberflow.engines.ownership import NO_FENCE, Fence
+from emberflow.engines.spark.rows import group_ids
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.operators.channels import ChannelId
 from emberflow.plan.job_graph import JobGraph, idle_timeouts
@@ -53,6 +54,10 @@ class JobSpec:
     from_savepoint: bool = False
     hold_file: str = ""
     """While it is there, sources give nothing more: the job is about to be stopped between two batches."""
+    spread_over: int = 0
+    """How many partitions the numbers of key groups are chosen for; 0: as many as there are tasks."""
+    for_one_query: bool = False
+    """Whether the job's directory serves a query that the user starts, and so only one."""
     deadline_ms: int = 1_000
     """How long a micro-batch waits for agents' calls before it leaves them to the background."""
 
@@ -62,6 +67,11 @@ class JobSpec:
             for item in self.graph.inputs_of(stage_id)
             for channel in range(self.channels[item.source_stage])
         ]
+
+    @property
+    def group_numbers(self) -> tuple[int, ...]:
+        """By key group: its number as Spark sees it."""
+        return group_ids(self.max_parallelism, self.spread_over or self.parallelism)
 
     def idle_of(self, stage_id: int) -> dict[int, int]:
         timeouts = idle_timeouts(self.graph)

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from emberflow.engines.spark.batch_record import RecordedState, TaskRecord
+from emberflow.engines.spark.batch_record import RecordedState, TaskRecord, check_query
 from emberflow.engines.spark.initial_state import fill
 from emberflow.engines.spark.job_spec import load_spec
 from emberflow.engines.spark.packing import Row, key_groups
-from emberflow.engines.spark.rows import PARKED, group_ids
+from emberflow.engines.spark.rows import PARKED
 from emberflow.engines.spark.worker import WorkerStage, close_stage, decisions, open_stage
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.packets import Packet, decode_packet
@@ -99,9 +99,7 @@ class KeyedLevel:
         }
         spec = load_spec(self._data)
         self._groups = key_groups(spec.max_parallelism)
-        self._numbers = {
-            number: group for group, number in enumerate(group_ids(spec.max_parallelism, spec.parallelism))
-        }
+        self._numbers = {number: group for group, number in enumerate(spec.group_numbers)}
         batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         opened = {number: open_stage(self._data, number, partition)[1] for number in variables}
         for stage in opened.values():
@@ -119,6 +117,8 @@ class KeyedLevel:
         if any(state.head.decides for state in self._stages.values()):
             query = context.getLocalProperty("sql.streaming.queryId") or spec.job_id
             place = f"{self._stage_ids[0]}.{partition}"
+            if spec.for_one_query:
+                check_query(decisions(spec), query)
             self._record = TaskRecord(decisions(spec), query, spec.first_epoch + batch_id, place)
         # From here, not from the batch's timestamp: a repeated batch has an old one.
         self._deadline_s = time.monotonic() + spec.deadline_ms / 1000

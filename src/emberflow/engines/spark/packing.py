@@ -10,7 +10,7 @@ from typing import Any
 
 from emberflow.connectors.sink import Sink
 from emberflow.engines.spark.job_spec import JobSpec
-from emberflow.engines.spark.rows import group_ids, sink_dest
+from emberflow.engines.spark.rows import sink_dest
 from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause, shorten
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
@@ -55,7 +55,7 @@ class ExchangePacker:
         self._dest = exchange.target_stage
         self._target = spec.graph.stream_graph.node(spec.graph.stages[exchange.target_stage].head).name
         self._groups = key_groups(spec.max_parallelism)
-        self._ids = group_ids(spec.max_parallelism, spec.parallelism)
+        self._ids = spec.group_numbers
         self._batch = spec.batch
         self._at_end = spec.at_end[exchange.source_stage]
         self._columns: list[_Columns | None] = [None] * spec.max_parallelism

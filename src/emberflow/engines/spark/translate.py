@@ -153,6 +153,11 @@ def parks(graph: JobGraph, stage: Stage) -> bool:
     return isinstance(head, AgentSpec) and head.plan.is_async
 
 
+def remembers_calls(graph: JobGraph, stage: Stage) -> bool:
+    """Whether what the stage does depends on the log of durable calls."""
+    return isinstance(graph.stream_graph.node(stage.head).spec, AgentSpec)
+
+
 def needs_ticks(spec: JobSpec, stage: Stage) -> bool:
     """Whether something may have to happen while there is no input: Spark then has to run batches without any."""
     head = spec.graph.stream_graph.node(stage.head).spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,15 @@ from emberflow.engines.spark import markers
 from emberflow.engines.spark.arrow_rows import record_batches
 from emberflow.engines.spark.batch_record import RecordedState
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.rows import PARKED, STATS, is_for_sink, sink_dest, sink_number
+from emberflow.engines.spark.rows import (
+    PARKED,
+    STATS,
+    _murmur3,
+    group_ids,
+    is_for_sink,
+    sink_dest,
+    sink_number,
+)
 from emberflow.engines.spark.sink_writer import write_task
 from emberflow.errors import StepFailed, from_marker
 from emberflow.events.batch import Batch
@@ -150,3 +159,11 @@ def test_a_job_finds_its_error_again() -> None:
 def test_each_form_names_a_function() -> None:
     for form in markers.ErrorForm:
         assert callable(getattr(markers, form.value))
+
+
+def test_groups_spread_over_sixteen_partitions_are_spread_over_their_divisors() -> None:
+    """So that a DataFrame's query may be started again with another parallelism: its groups keep their numbers."""
+    ids = group_ids(128, 16)
+    for partitions in (1, 2, 4, 8, 16):
+        counts = Counter(_murmur3(number) % partitions for number in ids)
+        assert set(counts.values()) == {128 // partitions}
