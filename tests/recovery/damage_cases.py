@@ -139,6 +139,31 @@ KINDS = (
     ),
 )
 
+REFUSED_ON_SPARK = (
+    ("checkpoints/emberflow.json", "flip"),
+    ("checkpoints/emberflow.json", "delete"),
+    ("checkpoints/starts", "flip"),
+    ("checkpoints/starts", "delete"),
+    ("checkpoints/wiring.json", "flip"),
+    ("checkpoints/wiring.json", "delete"),
+    ("checkpoints/channels.json", "flip"),
+    ("checkpoints/channels.json", "delete"),
+    ("checkpoints/calls/*.calls", "flip"),
+    ("checkpoints/spark/metadata", "flip"),
+    ("checkpoints/spark/offsets/[0-9]*", "flip"),
+    ("checkpoints/spark/offsets/[0-9]*", "empty"),
+    ("checkpoints/spark/commits/[0-9]*", "cut"),
+    ("checkpoints/spark/state/*/*/*.changelog", "flip"),
+)
+"""(file, damage), each in a start of its own"""
+HARMLESS_ON_SPARK = (
+    ("checkpoints/history.jsonl", "cut"),
+    ("checkpoints/calls/*.lease", "flip"),
+    ("checkpoints/calls.json", "delete"),
+    ("checkpoints/dead-letters/*/letters/*.jsonl", "cut"),
+)
+"""All of them in one start."""
+
 
 def table() -> str:
     """As Markdown."""

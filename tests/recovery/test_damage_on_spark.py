@@ -1,0 +1,62 @@
+"""The same as test_damage.py on Spark: one job is killed once, every case starts again from a copy, in one session.
+
+Representative cases, because a start costs seconds: what the driver refuses before a query runs, what Spark refuses, and one
+start with everything damaged at once that is to do no harm.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emberflow.errors import CorruptData
+from emberflow.testing.files import read_committed
+from emberflow.testing.spark_session import shared_session
+from tests.recovery import damage_program
+from tests.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SPARK
+from tests.recovery.test_damage import strike
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
+
+
+def go_on(folder: Path, spark: Any) -> tuple[list[object], list[int]]:
+    damage_program.run(folder, "spark", "", spark)
+    return sorted(read_committed(folder / "output"), key=repr), damage_program.billed(folder)
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return sorted(folder.glob(pattern))[-1]
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    folder, kept = tmp_path / "job", tmp_path / "kept"
+    folder.mkdir()
+    imports = "import pathlib; from tests.recovery.damage_program import run"
+    command = [sys.executable, "-c", f"{imports}; run(pathlib.Path({str(folder)!r}), 'spark', '')"]
+    subprocess.run(command, check=False, capture_output=True, timeout=1500)
+    assert (folder / "died").exists()
+    shutil.copytree(folder, kept)
+    spark = shared_session()
+    for pattern, damage in REFUSED_ON_SPARK:
+        shutil.rmtree(folder)
+        shutil.copytree(kept, folder)
+        path = newest(folder, pattern)
+        strike(path, damage)
+        with pytest.raises(CorruptData) as caught:
+            go_on(folder, spark)
+        assert str(path) in str(caught.value), f"{pattern}, {damage}"
+        assert caught.value.way_out
+    shutil.rmtree(folder)
+    shutil.copytree(kept, folder)
+    for pattern, damage in HARMLESS_ON_SPARK:
+        strike(newest(folder, pattern), damage)
+    output, calls = go_on(folder, spark)
+    numbers = [number for number in range(damage_program.NUMBERS) if number != 3]
+    assert calls == numbers, "each call was made once"
+    assert sorted(row[1] for row in output if row[1] != "total") == numbers  # type: ignore[index]
+    assert len(output) == len(numbers) + 3
