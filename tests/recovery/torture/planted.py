@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emberflow.connectors.file_sink import FileSink
+from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.engines import approval_files, approvals
 from emberflow.engines.local import tasks
 from emberflow.engines.local.checkpoints import FileCheckpoints, read_checkpoint
@@ -32,15 +32,15 @@ def keys_by_checksum(start: int, checkpoints: Path) -> None:
 
 def prepared_is_forgotten(start: int, checkpoints: Path) -> None:
     """What a checkpoint has decided is not committed after a restart."""
-    commit = FileSink.commit
+    commit = CommitLedger.commit
     calls: list[int] = []
 
-    def skipping(self: Any, job_id: str, sink_id: str, epoch: int, prepared: Any) -> None:
+    def skipping(self: Any, epoch: int, renames: Any) -> None:
         calls.append(epoch)
         if start == 1 or len(calls) > 1:
-            commit(self, job_id, sink_id, epoch, prepared)
+            commit(self, epoch, renames)
 
-    FileSink.commit = skipping
+    CommitLedger.commit = skipping
 
 
 def damage_is_passed_over(start: int, checkpoints: Path) -> None:
