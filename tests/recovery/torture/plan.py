@@ -238,6 +238,9 @@ def _nth(chance: random.Random, step: str) -> int:
     """Some steps are taken all the time, others once in a while."""
     most = {
         "anything": 200,
+        "lease taken": 1,
+        "calls removed": 2,
+        "sink taken over": 2,
         "first reads": 8,
         "manifest": 6,
         "owner": 6,
