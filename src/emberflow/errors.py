@@ -31,7 +31,8 @@ EmberflowError
 │   ├── CorruptData         bytes that fail their check
 │   ├── CheckpointInUse     another job owns the directory
 │   ├── OwnershipLost       another job has taken the directory over; this one commits nothing more
-│   └── ClassMissing        stored data of a class that cannot be imported any more
+│   ├── ClassMissing        stored data of a class that cannot be imported any more
+│   └── SinkMismatch        state and what a sink has committed do not belong together
 └── EnvironmentProblem      this machine lacks something                                EF4xxx
     ├── JavaMissing
     ├── PythonTooOld
@@ -278,6 +279,10 @@ class OwnershipLost(CheckpointError):
 
 class ClassMissing(CheckpointError):
     code = "EF3006"
+
+
+class SinkMismatch(CheckpointError):
+    code = "EF3007"
 
 
 class EnvironmentProblem(EmberflowError):

@@ -32,6 +32,7 @@ CODES = {
     "CheckpointInUse": "EF3004",
     "OwnershipLost": "EF3005",
     "ClassMissing": "EF3006",
+    "SinkMismatch": "EF3007",
     "DuplicateUid": "EF1003",
     "EmberflowError": "EF0000",
     "EngineFailed": "EF2108",

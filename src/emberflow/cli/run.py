@@ -70,6 +70,11 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="replace a job that owns the checkpoint directory and cannot be stopped",
     )
+    parser.add_argument(
+        "--accept-sinks",
+        action="store_true",
+        help="go on although a sink has lost output, or is another folder: write only what is still to come",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
     parser.set_defaults(run=run)
@@ -105,6 +110,8 @@ def environment_of(args: argparse.Namespace) -> dict[str, str]:
         variables["EMBERFLOW_ALLOW_NON_RESTORED_STATE"] = "1"
     if args.take_over:
         variables["EMBERFLOW_TAKE_OVER"] = "1"
+    if args.accept_sinks:
+        variables["EMBERFLOW_ACCEPT_SINKS"] = "1"
     if args.quiet:
         variables["EMBERFLOW_QUIET"] = "1"
     if args.traceback:

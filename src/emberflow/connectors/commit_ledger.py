@@ -64,6 +64,11 @@ def _folder_of(base: Path, job_id: str, sink_id: str) -> Path:
     return found if found.is_dir() else base / FOLDER / f"{readable}-{short_id(job_id, sink_id)}"
 
 
+def has_ledger(base_path: str, job_id: str, sink_id: str) -> bool:
+    """Whether the job has ever staged anything there."""
+    return _folder_of(Path(base_path), job_id, sink_id).is_dir()
+
+
 def safe_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
 

@@ -6,6 +6,7 @@ renaming, or none. Works on file systems where a rename is atomic and that all w
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from typing import IO, Any
 from emberflow.connectors.commit_ledger import (
     FOLDER,
     CommitLedger,
+    has_ledger,
     safe_name,
     short_id,
 )
@@ -85,7 +87,18 @@ class FileSink(Sink):
             raise _disk_refused(f"the ledger in {self.base_path} could not be opened", error) from error
 
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
-        self._commit(CommitLedger(self.base_path, job_id, sink_id), epoch, prepared)
+        base = self.base_path
+        staged_in = next((pair[2] for part in prepared if part for pair in part if len(pair) > 2), base)
+        if not has_ledger(base, job_id, sink_id) and has_ledger(staged_in, job_id, sink_id):
+            # Of a savepoint whose sink had another folder: what was promised there becomes visible there.
+            base = staged_in
+        elif not has_ledger(base, job_id, sink_id) and any(prepared):
+            raise SinkFailed(
+                f"the outputs of epoch {epoch} were staged in {staged_in}, where the record of them is gone; "
+                f"the sink writes to {base} now",
+                way_out=f"bring {staged_in} back; or give the sink another uid(), which leaves these outputs out",
+            )
+        self._commit(CommitLedger(base, job_id, sink_id), epoch, prepared)
 
     def commit_fenced(
         self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any], fencing_epoch: int
@@ -93,7 +106,7 @@ class FileSink(Sink):
         self._commit(CommitLedger(self.base_path, job_id, sink_id, fencing_epoch), epoch, prepared)
 
     def _commit(self, ledger: CommitLedger, epoch: int, prepared: Sequence[Any]) -> None:
-        renames: list[Sequence[str]] = [pair for part in prepared if part for pair in part]
+        renames: list[Sequence[str]] = [pair[:2] for part in prepared if part for pair in part]
         try:
             ledger.commit(epoch, renames)
         except OSError as error:
@@ -206,12 +219,15 @@ class _FileWriter:
             sync_folder(self._staging)
         except OSError as error:
             raise _disk_refused(f"files below {self._sink.base_path} could not be finished", error) from error
-        return [[part.staged.name, part.final] for part in self._parts]
+        base = os.path.abspath(self._sink.base_path)
+        return [[part.staged.name, part.final, base] for part in self._parts]
 
     def abort(self) -> None:
         for part in self._parts:
-            if part.file is not None:
-                part.file.close()
+            # A full disk may refuse what is still buffered; the file goes all the same.
+            with contextlib.suppress(OSError):
+                if part.file is not None:
+                    part.file.close()
             part.staged.unlink(missing_ok=True)
         self._parts.clear()
         self._current.clear()

@@ -7,12 +7,15 @@ for an epoch after a crash: it must then change nothing.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from emberflow.errors import EmberflowError, SinkFailed, describe_cause
 from emberflow.events.batch import Batch
+
+_log = logging.getLogger("emberflow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,14 @@ def sink_failed(name: str, what: str, error: Exception) -> EmberflowError:
         way_out="mend the sink's target and run the program again",
         committed="what was written since the last commit is not committed",
     )
+
+
+def abort_quietly(writer: SinkWriter) -> None:
+    """Because of an error, which must not be hidden by another one: a full disk may not even let a file be closed."""
+    try:
+        writer.abort()
+    except Exception as error:
+        _log.warning("a sink could not clear what it had begun to write: %s", describe_cause(error))
 
 
 class DiscardingSink(Sink):

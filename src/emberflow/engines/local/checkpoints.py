@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from emberflow.engines.local.latest import LOST, check_latest, write_latest
 from emberflow.engines.ownership import Fence
+from emberflow.engines.sink_ownership import Mark
 from emberflow.errors import CheckpointUnusable, NotSerializable, describe_cause
 from emberflow.events.codecs import encode
 from emberflow.events.private_files import make_private_folder
@@ -48,6 +49,14 @@ class Checkpoint:
     sources: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
     scopes: dict[str, list[SavedScope]] = field(default_factory=dict[str, list[SavedScope]])
     prepared: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    sinks: dict[str, Mark] = field(default_factory=dict[str, Mark])
+    """What is known of sinks."""
+
+    def __setstate__(self, state: Any) -> None:
+        # The version before wrote nothing of sinks.
+        self.sinks = {}
+        for name, value in state[1].items():
+            setattr(self, name, value)
 
 
 class CheckpointStore(Protocol):

@@ -14,6 +14,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from emberflow.connectors.sink import Committed
 from emberflow.engines.call_log import CALLS_FOLDER, StoredCallLog
 from emberflow.engines.call_stores.addresses import call_store_option, job_store
 from emberflow.engines.calls import LoopCalls
@@ -35,7 +36,14 @@ from emberflow.engines.ownership import Fence, Ownership
 from emberflow.engines.restart import Restarts
 from emberflow.engines.savepoint_calls import place_calls
 from emberflow.engines.savepoint_start import commit_prepared
-from emberflow.engines.sink_ownership import take_over_sinks
+from emberflow.engines.sink_ownership import (
+    Mark,
+    StateEpochs,
+    accepts_sinks,
+    matched_marks,
+    moved_on,
+    take_over_sinks,
+)
 from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
 from emberflow.event_time.clock import Clock, SystemClock
 from emberflow.plan.job import JobConfig, JobStatus
@@ -68,6 +76,7 @@ class LocalJob(JobThread):
         self._start = start
         self._ownership = ownership
         self._fence = Fence()
+        self._marks: dict[str, Mark] = {}
         self._own_directory = own_directory
         self._requests = SavepointRequests()
         self._history = CheckpointHistory(config.checkpoint_dir)
@@ -154,17 +163,19 @@ class LocalJob(JobThread):
         self._calls = calls = LoopCalls(
             lambda error: None if failure.done() else failure.set_exception(error)
         )
+        committed: dict[str, Committed] = {}
         if self._ownership is not None:
             self._fence = self._ownership.next_epoch()
             # Before anything is loaded: what a replaced owner has not saved by now is not saved any more.
             self._store.own(self._fence)
-            take_over_sinks(self._graph, self.job_id, self._fence)
+            committed = take_over_sinks(self._graph, self.job_id, self._fence)
         restored = self._store.load()
         start = self._start if restored is None else None
         if start is not None:
             restored = begin_from(start, self._store)
             if self.config.checkpoint_dir is not None:
                 place_calls(start, *self._calls_place)
+        self._check_sinks(committed, restored)
         self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
             self._log = StoredCallLog(job_store(*self._calls_place), fence=self._fence)
@@ -211,6 +222,21 @@ class LocalJob(JobThread):
             finally:
                 if self._log is not None:
                     self._log.close()
+
+    def _check_sinks(self, committed: dict[str, Committed], restored: Checkpoint | None) -> None:
+        """Raises SinkMismatch unless the state is that of the sinks. A checkpoint is saved before its output is committed,
+        so sinks are where it is, or one epoch behind it."""
+        state = StateEpochs(
+            directory=str(self.config.checkpoint_dir),
+            newest=-1 if restored is None else restored.epoch,
+            repeated=None if restored is None else restored.epoch,
+            marks={} if restored is None else restored.sinks,
+        )
+        accept = accepts_sinks(self.config)
+        self._marks, given_up = matched_marks(self._graph, committed, state, accept=accept)
+        if restored is not None:
+            for uid in given_up:
+                restored.prepared.pop(uid, None)
 
     @property
     def _checkpoints(self) -> bool:
@@ -327,11 +353,14 @@ class LocalJob(JobThread):
         watch = Stopwatch()
         stops = False
         with tasks.saving():
+            prepared = tasks.prepare_sinks()
+            marks = moved_on(self._marks, self._epoch, {uid for uid, parts in prepared.items() if parts})
             checkpoint = Checkpoint(
                 epoch=self._epoch,
                 sources=tasks.source_states(),
                 scopes=tasks.saved_scopes(),
-                prepared=tasks.prepare_sinks(),
+                prepared=prepared,
+                sinks=marks,
             )
             if self._log is not None:
                 # Actions that end from here on are not part of it, also if it is found in spite of a failure below.
@@ -340,6 +369,7 @@ class LocalJob(JobThread):
             size = self._store.save(checkpoint, tasks.scopes())
             for request in self._requests.take():
                 stops = self._savepoint(request, checkpoint, tasks) or stops
+            self._marks = marks
         self._commit_sinks(tasks, checkpoint)
         self._record("checkpoint", watch, size)
         self._epoch += 1

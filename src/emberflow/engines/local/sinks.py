@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from emberflow.connectors.sink import SinkWriter, WriterContext, sink_failed
+from emberflow.connectors.sink import SinkWriter, WriterContext, abort_quietly, sink_failed
 from emberflow.events.batch import Batch
 from emberflow.plan.job import JobMetrics
 from emberflow.plan.specs import SinkSpec
@@ -81,7 +81,7 @@ class SinkExit:
     def abort(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            writer.abort()
+            abort_quietly(writer)
 
     @property
     def uid(self) -> str:

@@ -20,7 +20,6 @@ from emberflow.engines.manifest import open_directory
 from emberflow.engines.ownership import NO_FENCE, Fence, Ownership, own_directory
 from emberflow.engines.savepoint_calls import note_place, place_calls
 from emberflow.engines.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
-from emberflow.engines.sink_ownership import take_over_sinks
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.markers import ErrorForm
@@ -37,6 +36,7 @@ from emberflow.engines.spark.session import (
     start_python_quickly,
 )
 from emberflow.engines.spark.shipping import make_archive
+from emberflow.engines.spark.sink_marks import check_sinks
 from emberflow.engines.spark.source_starts import source_starts
 from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks, remembers_calls
 from emberflow.errors import InvalidArgument
@@ -126,7 +126,7 @@ class SparkEngine:
 
         def begin() -> Any:
             fence.check()
-            take_over_sinks(graph, manifest.job_id, fence)
+            check_sinks(graph, manifest.job_id, fence, config, batch=spec.batch)
             make_active(self.session)
             self.session.addTag(tag)
             if start is not None:

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from emberflow.connectors.sink import Sink, SinkWriter, WriterContext, sink_failed
+from emberflow.connectors.sink import Sink, SinkWriter, WriterContext, abort_quietly, sink_failed
 from emberflow.engines.spark.arrow_rows import rows_of
 from emberflow.engines.spark.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.rows import is_for_sink, sink_number
+from emberflow.engines.spark.sink_marks import note_output
 from emberflow.events.codecs import decode, encode
 from emberflow.events.packets import decode_packet
 from emberflow.events.private_files import make_private_folder
@@ -64,7 +65,7 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
         }
     except BaseException:
         for writer in writers.values():
-            writer.abort()
+            abort_quietly(writer)
         raise
     return encode((prepared, to_client))
 
@@ -76,11 +77,15 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
     decoded: list[tuple[dict[int, Any], list[tuple[int, int, bytes]]]] = [
         decode(message) for message in messages
     ]
-    for number, node in enumerate(spec.graph.sinks):
-        _, sink = sink_of(spec, number)
-        parts = [prepared[number] for prepared, _ in decoded if prepared.get(number) is not None]
-        if not sink.to_client and not sink.discards:
-            _guard(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
+    committing = [
+        (node, sink, [prepared[number] for prepared, _ in decoded if prepared.get(number) is not None])
+        for number in range(len(spec.graph.sinks))
+        for node, sink in [sink_of(spec, number)]
+        if not sink.to_client and not sink.discards
+    ]
+    note_output(spec.fence, epoch, {node.uid for node, _, parts in committing if parts})
+    for node, sink, parts in committing:
+        _guard(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
     to_client = [item for _, items in decoded for item in items]
     if to_client:
         path = Path(spec.client_dir)

@@ -1,0 +1,91 @@
+"""What a Spark job's directory knows of its sinks, in `sinks.json`: which ledger each had, and its last epochs with output.
+
+Written before a batch's output is committed, so that a sink that has less than the file says has lost something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.ownership import Fence
+from emberflow.engines.sink_ownership import (
+    Mark,
+    StateEpochs,
+    accepts_sinks,
+    matched_marks,
+    moved_on,
+    take_over_sinks,
+)
+from emberflow.engines.spark.savepoints import last_batch
+from emberflow.errors import CheckpointUnusable, describe_cause
+from emberflow.events.stored_files import corrupt, read_json, write_json
+from emberflow.plan.job import JobConfig
+from emberflow.plan.job_graph import JobGraph
+
+NAME = "sinks.json"
+_FORMAT = 1
+_LOST = "restore it from a backup; without one, delete it: what the sinks have is then taken for all they had"
+
+
+def check_sinks(graph: JobGraph, job_id: str, fence: Fence, config: JobConfig, *, batch: bool) -> None:
+    """Before each start of the query: earlier starts lose the sinks, and Spark's state must be that of the sinks. Spark logs
+    a batch as committed behind the sinks, so they may be one batch ahead. A batch job keeps no state and is compared with
+    nothing. Raises SinkMismatch."""
+    found = take_over_sinks(graph, job_id, fence)
+    if batch or not fence.epoch:
+        return
+    home = Path(fence.directory)
+    committed, begun = _batch(home, "commits"), _batch(home, "offsets")
+    repeated = begun if begun == committed + 1 else None
+    state = StateEpochs(
+        directory=fence.directory,
+        newest=committed if repeated is None else repeated,
+        repeated=repeated,
+        marks=read_marks(home),
+    )
+    marks, _ = matched_marks(graph, found, state, accept=accepts_sinks(config))
+    _write(home, marks)
+
+
+def note_output(fence: Fence, epoch: int, with_output: Collection[str]) -> None:
+    """Before sinks commit an epoch: the uids of those that have output in it."""
+    if fence.epoch and with_output:
+        home = Path(fence.directory)
+        before = read_marks(home)
+        after = moved_on(before, epoch, with_output)
+        if after != before:
+            _write(home, after)
+
+
+def read_marks(home: Path) -> dict[str, Mark]:
+    path = home / NAME
+    try:
+        body = read_json(path, newest=_FORMAT, way_out=_LOST)
+    except FileNotFoundError:
+        return {}
+    stored: Any = body.get("sinks")
+    try:
+        return {uid: (str(ledger), int(last), int(before)) for uid, (ledger, last, before) in stored.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise corrupt(path, describe_cause(error), _LOST) from error
+
+
+def _write(home: Path, marks: dict[str, Mark]) -> None:
+    try:
+        write_json(
+            home / NAME, {"format": _FORMAT, "sinks": {uid: list(mark) for uid, mark in marks.items()}}
+        )
+    except OSError as error:
+        raise CheckpointUnusable(
+            f"{home / NAME} cannot be written",
+            cause=describe_cause(error),
+            way_out="free space or repair the disk, then start again",
+            committed="the batch was not committed; running the program again repeats it",
+        ) from error
+
+
+def _batch(home: Path, folder: str) -> int:
+    found = last_batch(home / "spark", folder)
+    return -1 if found is None else found
