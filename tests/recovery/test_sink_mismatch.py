@@ -184,11 +184,18 @@ def another_folder(job: Job) -> None:
     job.out = job.out.with_name("elsewhere")
 
 
-@on_every_host(hosts=(*LOCAL_BOTH, SPARK))
+@on_every_host(hosts=LOCAL_BOTH)
 @pytest.mark.parametrize("loss", [emptied, ledger_deleted, another_folder])
 def test_a_sink_that_has_lost_its_record(host: Host, loss: Callable[[Job], None], tmp_path: Path) -> None:
-    if host is SPARK and loss is not emptied:
-        pytest.skip("one of them shows it; the rest is the same code")
+    refuses_a_sink_without_record(host, loss, tmp_path)
+
+
+@on_every_host(hosts=(SPARK,))
+def test_a_sink_that_was_emptied_between_two_starts_of_spark(host: Host, tmp_path: Path) -> None:
+    refuses_a_sink_without_record(host, emptied, tmp_path)
+
+
+def refuses_a_sink_without_record(host: Host, loss: Callable[[Job], None], tmp_path: Path) -> None:
     job = Job(host, tmp_path)
     job.begin(3)
     shutil.copytree(job.out, tmp_path / "backup")
