@@ -78,7 +78,7 @@ def test_group_ids_that_spark_sees() -> None:
     assert {name: tuple(ids) for name, ids in kept.items()} == now
 
 
-def test_offsets_of_a_source() -> None:
+def offset_planner() -> OffsetPlanner:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     env.from_collection(range(10)).key_by(lambda value: value).sum().sink_to(DiscardingSink())
     spec = JobSpec(
@@ -88,16 +88,28 @@ def test_offsets_of_a_source() -> None:
         max_parallelism=64,
         batch=False,
         channels={0: 1, 1: 1},
+        start_positions={0: [[0, False]]},
         at_end={0: False, 1: True},
         max_records=4,
         client_dir="",
     )
-    planner = OffsetPlanner(dump_spec(spec), 0)
+    return OffsetPlanner(dump_spec(spec), 0)
+
+
+def test_offsets_of_a_source() -> None:
+    planner = offset_planner()
     offsets = [planner.initial()]
     while offsets[-1] != (following := planner.latest(offsets[-1])):
         offsets.append(following)
-    assert json.loads(stored("offsets.json", json.dumps(offsets).encode())) == offsets
+    assert json.loads(stored("offsets_with_start.json", json.dumps(offsets).encode())) == offsets
     assert len(offsets) == 4
+
+
+def test_offsets_that_do_not_say_where_their_batch_began() -> None:
+    """As versions before stored them: each is followed by the one that followed it then."""
+    kept = json.loads(stored("offsets.json", b""))
+    planner = offset_planner()
+    assert [planner.latest(offset) for offset in kept] == [*kept[1:], kept[-1]]
 
 
 def test_a_manifest() -> None:

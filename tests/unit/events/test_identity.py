@@ -121,7 +121,7 @@ DIFFERENT: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("group", EQUAL, ids=str)
+@pytest.mark.parametrize("group", EQUAL, ids=range(len(EQUAL)))
 def test_keys_that_share_an_entry_share_an_identity(group: list[Any]) -> None:
     assert len(set(group)) == 1
     assert len({identity_of(item) for item in group}) == 1
