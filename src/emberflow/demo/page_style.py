@@ -30,8 +30,9 @@ text { fill:var(--ink); font:12px system-ui, sans-serif; } .tick { fill:var(--so
 .key { display:inline-block; width:10px; height:10px; border-radius:3px; margin-right:6px; }
 .k1 { background:var(--c1); } .k2 { background:var(--c2); } .k3 { background:var(--c3); }
 .k4 { background:var(--c4); } .k5 { background:var(--c5); } .k6 { background:var(--c6); }
-.column { display:grid; gap:16px; } .scroll { max-height:340px; overflow:auto; } table { width:100%; border-collapse:collapse; font-size:.85rem; }
+.column { display:grid; gap:16px; grid-template-columns:minmax(0, 1fr); min-width:0; } .card { min-width:0; } .scroll { max-height:340px; overflow:auto; } table { width:100%; border-collapse:collapse; font-size:.85rem; }
 th { text-align:left; color:var(--soft); font-weight:500; position:sticky; top:0; background:var(--card); }
-th, td { padding:5px 8px 5px 0; border-bottom:1px solid var(--rule); white-space:nowrap; }
+th, td { padding:5px 12px 5px 0; border-bottom:1px solid var(--rule); white-space:nowrap; vertical-align:top; }
+th, td { white-space:normal; overflow-wrap:break-word; } td:first-child { white-space:nowrap; } td:last-child { min-width:9em; }
 td.n, th.n { text-align:right; font-variant-numeric:tabular-nums; } .empty { padding:24px 0; }
 """

@@ -152,10 +152,15 @@ def _moods(result: Outcome) -> str:
 
 def _escalations(result: Outcome) -> str:
     rows = [
-        (f"{(item.written_ms - result.start_ms) / 1000:.1f} s", item.team, item.product, ", ".join(item.complaints), item.text)
+        (elapsed((item.written_ms - result.start_ms) / 1000), item.team, item.product, ", ".join(item.complaints), item.text)
         for item in result.escalations
     ]  # fmt: skip
     return _table(("at", "team", "product", "last complaints", "review"), rows, numbers=())
+
+
+def elapsed(value_s: float) -> str:
+    """Clocks of two processes may differ by a little: nothing happens before the start."""
+    return f"{max(value_s, 0.0) + 0.0:.1f} s"
 
 
 def _settings(facts: RunFacts, metrics: JobMetrics, total_s: float) -> str:
@@ -166,8 +171,8 @@ def _settings(facts: RunFacts, metrics: JobMetrics, total_s: float) -> str:
         ("model call", f"{CALL_MS[0]} to {CALL_MS[1]} ms each"),
         ("window", f"{WINDOW.total_seconds():g} s, up to {LATENESS.total_seconds():g} s out of order"),
         ("batches", f"{metrics.batches:,}"),
-        ("start-up", f"{facts.start_up_s:.1f} s"),
-        ("start to end", f"{total_s:.1f} s"),
+        ("start-up", elapsed(facts.start_up_s)),
+        ("start to end", elapsed(total_s)),
         *facts.versions.items(),
     ]
     return _table(("", ""), rows, numbers=())
