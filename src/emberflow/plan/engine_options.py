@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from emberflow.errors import InvalidArgument, shorten
 
 ENGINE_OPTIONS: dict[str, str] = {
+    "accept_sinks": "go on without the output that a sink has lost",
     "call_store": "where the log of durable calls is kept",
     "cancel_timeout_ms": "how long cancel() waits for a job to stop",
     "clock": "another clock, for tests (local)",
