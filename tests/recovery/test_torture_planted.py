@@ -113,6 +113,19 @@ def test_every_step_is_taken(backend: str, tmp_path: Path) -> None:
     assert [name for name in wanted if not any(re.search(STEPS[name], item) for item in taken)] == []
 
 
+@pytest.mark.parametrize("backend", ["file", "sqlite"])
+def test_a_job_that_is_killed_at_every_step_keeps_its_promises(backend: str, tmp_path: Path) -> None:
+    """Without a planted fault: one run, killed once at each step of a commit and of a start."""
+    names = steps_of("local", backend)
+    aims = [
+        step(name, ("before", "after")[number % 2], share=0.05 + 0.7 * number / len(names))
+        for number, name in enumerate(names)
+    ]
+    result = run_seed(replace(PLAN, backend=backend, inputs=24, rate=20, disturbances=tuple(aims)), tmp_path)
+    assert result.violations == []
+    assert len(result.struck) >= len(names) - 3, "the last ones may come too late to be reached"
+
+
 RARE = {"calls removed"}
 """Not at every start."""
 

@@ -49,8 +49,8 @@ class Tormentor:
         self._faults: dict[str, Any] = {}
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._excused_until = 0.0
-        self._aim: Disturbance | None = None
-        self._aims = 0
+        self._aims: dict[int, Disturbance] = {}
+        self._aimed = 0
         self._hits = 0
         self._died_at_step = False
         self._watch: tuple[Disturbance, set[str]] | None = None
@@ -181,7 +181,7 @@ class Tormentor:
             self._later.append((end, self._calm))
         elif blow in (Blow.SECOND_DRIVER, Blow.PAUSED_DRIVER):
             self._seconds += 1
-            self._bend(aim=None)
+            self._bend(aims=[])
             log = self._files.folder / f"second-{self._seconds}.log"
             self._second = SecondDriver(self.job, log, pause_first=blow is Blow.PAUSED_DRIVER)
         elif blow is Blow.RESTARTS:
@@ -211,8 +211,7 @@ class Tormentor:
         if found is not None:
             self.problems += found
             self._second = None
-            if self._aim is not None:
-                self._bend_aim()
+            self._bend_aims()
 
     def _restart(self, item: Disturbance) -> None:
         """Short lives, one after the other."""
@@ -236,16 +235,22 @@ class Tormentor:
         if item.step in WATCHED:
             self._watch = item, self._watched(item)
             return
-        self._aim = item
-        self._aims += 1
-        self._bend_aim()
+        self._aimed += 1
+        self._aims[self._aimed] = item
+        self._bend_aims()
 
-    def _bend_aim(self) -> None:
-        item = self._aim
-        assert item is not None
-        victims = "self" if item.worker_only else "all"
-        aim = {"number": self._aims, "step": STEPS[item.step], "nth": item.nth, "when": item.when}
-        self._bend(aim={**aim, "victims": victims})
+    def _bend_aims(self) -> None:
+        aims = [
+            {
+                "number": number,
+                "step": STEPS[item.step],
+                "nth": item.nth,
+                "when": item.when,
+                "victims": "self" if item.worker_only else "all",
+            }
+            for number, item in self._aims.items()
+        ]
+        self._bend(aims=aims)
 
     def _note_hits(self) -> None:
         """What the shim has killed since the last look."""
@@ -254,12 +259,14 @@ class Tormentor:
         for hit in new:
             lasts_s = _QUERY_ENDS_S if self._plan.on_spark else 0.0
             self.causes.append(Cause(begin=hit["t"], end=hit["t"] + lasts_s, what=hit["step"]))
-            if self._aim is not None and self._aim.blow is Blow.KILL_AT_STEP:
-                self.struck.append(self._aim)
-            worker_only = self._aim is not None and self._aim.worker_only
-            self._died_at_step = not worker_only or hit["pid"] == self.job.pid
-            self._aim = None
-            self._bend(aim=None)
+            # Two workers may reach it at once: each of them has noted it.
+            item = self._aims.pop(hit["number"], None)
+            if item is None:
+                continue
+            if item.blow is Blow.KILL_AT_STEP:
+                self.struck.append(item)
+            self._died_at_step = not item.worker_only or hit["pid"] == self.job.pid
+            self._bend_aims()
 
     def _look_for_step(self) -> None:
         if self._watch is None or self.job.ended() is not None:

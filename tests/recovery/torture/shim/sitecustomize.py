@@ -53,27 +53,30 @@ class _Aim:
     """Strikes at a step: the n-th time that something is done to a file whose name fits, in this process."""
 
     def __init__(self) -> None:
-        self._number = 0
-        self._seen = 0
+        self._seen: dict[int, int] = {}
 
     def passes(self, what: str, path: Any, when: str) -> None:
         """`what` was done to the file, or is about to be."""
-        if _faults["trace"] and when == "after" and (name := _name_of(path)) is not None:
-            _note("trace", {"step": f"{what} {name}"})
-        aim = _faults["aim"]
-        if not aim or aim["when"] != when:
+        aims = _faults["aims"]
+        if not aims and not _faults["trace"]:
             return
         name = _name_of(path)
-        if name is None or not re.search(aim["step"], f"{what} {name}"):
+        if name is None:
             return
-        if aim["number"] != self._number:
-            self._number, self._seen = aim["number"], 0
-        self._seen += 1
-        if self._seen == aim["nth"]:
-            _note("aimed", {"number": aim["number"], "step": f"{when} {what} {name}"})
-            if aim["victims"] == "all":
-                _kill_session()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if _faults["trace"] and when == "after":
+            _note("trace", {"step": f"{what} {name}"})
+        for aim in aims or ():
+            if aim["when"] == when and re.search(aim["step"], f"{what} {name}"):
+                number = aim["number"]
+                self._seen[number] = self._seen.get(number, 0) + 1
+                if self._seen[number] == aim["nth"]:
+                    self._strike(aim, f"{when} {what} {name}")
+
+    def _strike(self, aim: dict[str, Any], step: str) -> None:
+        _note("aimed", {"number": aim["number"], "step": step})
+        if aim["victims"] == "all":
+            _kill_session()
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _name_of(path: Any) -> str | None:
