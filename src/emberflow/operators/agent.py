@@ -15,6 +15,7 @@ from emberflow.errors import InvalidArgument
 from emberflow.events.agent_events import OutputEvent
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.identity import PLAIN, fingerprint
+from emberflow.operators.agent_errors import check_input
 from emberflow.operators.agent_parking import RunKeeper, Work
 from emberflow.operators.agent_run import AgentRun
 from emberflow.operators.guard_timers import Delayed, take_due
@@ -83,6 +84,8 @@ class AgentOperator(RunKeeper):
         if delayed and event.type == _OUTPUT:
             self.collect([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
         try:
+            if not delayed:
+                check_input(event, self.max_event_bytes)
             run.tasks.extend([(action, event) for action in self.routes.triggered_by(event)])
         except Exception as error:
             self._run_failed(run, "", event, error)

@@ -9,6 +9,7 @@ from typing import Any
 
 from emberflow.errors import CallLogFailed, describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, OutputEvent
+from emberflow.events.copies import copied, copied_event
 from emberflow.events.identity import PLAIN, identity_of
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators import resource_cache
@@ -75,6 +76,12 @@ class ActionRunner(KeyedOperator):
         self._attached: set[AgentRun] = set()
         self._waiting: int = 0
         self._digests: dict[Any, str] = {}
+        self._keeps_events = self.keeps_first or self.routes.handles_errors
+        """Whether an event is looked at again when its last action has had it."""
+        self._keeps_outputs = any(
+            _OUTPUT in item.types or item.matches for item in self.routes.actions.values()
+        )
+        """Whether an output is looked at again when it has left."""
         self.recorder: AgentRecorder | None = None
 
     # life
@@ -90,6 +97,9 @@ class ActionRunner(KeyedOperator):
     def open(self, context: Any) -> None:
         # First what may fail: an operator that could not be opened is not closed.
         self.recorder = AgentRecorder.of(self.plan)
+        if self.recorder is not None:
+            # It writes events down some time after they were sent.
+            self._keeps_events = self._keeps_outputs = True
         self.resources = resource_cache.acquire(self._plan_id, self.plan, context.ledgers, self.metrics)
 
     def sync(self) -> None:
@@ -132,13 +142,17 @@ class ActionRunner(KeyedOperator):
                 if self.budgets.counts_steps and run.failure is None and event.type != _ERROR:
                     # What deals with an error may still be done when nothing else may.
                     context.charge_step()
-                if action.convert is not None and not isinstance(event, action.convert):
-                    event = action.convert.from_event(event)
                 if action.is_async:
                     run.current = (action, event)
                     self._call(run, action, event, context)
                     return False
-                result = action.call(event, context)
+                # The last that looks at an event may have it; whoever comes later must find it as it was sent.
+                given = event
+                if self._keeps_events or action.keeps_event or (tasks and tasks[0][1] is event):
+                    given = copied_event(event)
+                if action.convert is not None and not isinstance(given, action.convert):
+                    given = action.convert.from_event(given)
+                result = action.call(given, context)
                 if result is not None:
                     check_result(result)
                 self._finish_action(run, context)
@@ -188,12 +202,12 @@ class ActionRunner(KeyedOperator):
         is decided at rest which runs are let go."""
         log = self.log
         if log is None:
-            return await action.call(event, context)
+            return await self._started(action, event, context)
         try:
             result: Any = None
             failure: Exception | None = None
             try:
-                result = await action.call(event, context)
+                result = await self._started(action, event, context)
                 if run.detached:
                     check_result(result)
             except Exception as error:
@@ -214,6 +228,13 @@ class ActionRunner(KeyedOperator):
         finally:
             log.ended(run.action_id)
 
+    @staticmethod
+    def _started(action: RunnableAction, event: Event, context: RunnerContext) -> Any:
+        """An action that waits, with an event of its own: the run is stored with the event as it was sent."""
+        if action.guards.waits:
+            return action.call(event, context)
+        return action.call(action.given(copied_event(event)), context)
+
     def continue_run(self, run: AgentRun) -> None:
         """Goes on with a key whose call has ended."""
         raise NotImplementedError(type(self).__name__)
@@ -224,6 +245,8 @@ class ActionRunner(KeyedOperator):
         # All conditions are decided before anything happens: one that fails leaves nothing half done.
         tasks = [(action, event) for event in context.sent for action in self.routes.triggered_by(event)]
         outputs = [(run.key, event.attributes["output"]) for event in context.sent if event.type == _OUTPUT]
+        if outputs and self._keeps_outputs:
+            outputs = [(key, copied(output)) for key, output in outputs]
         if self.recorder is not None:
             for event in context.sent:
                 self.recorder.event(run, event)

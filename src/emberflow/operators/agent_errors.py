@@ -84,6 +84,23 @@ def check_result(result: Any) -> None:
         )
 
 
+def check_input(event: Event, max_bytes: int) -> None:
+    """Raises for an input that is larger than an event may be. One that cannot be stored is no error before it has to."""
+    try:
+        size = measure(event.attributes["input"])
+    except NotSerializable:
+        return
+    if size > max_bytes:
+        raise _too_large("the input", size, max_bytes)
+
+
+def _too_large(what: str, size: int, max_bytes: int) -> NotSerializable:
+    return NotSerializable(
+        f"{what} has {size:,} bytes; the limit is {max_bytes:,}",
+        way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
+    )
+
+
 def check_event(event: Event, max_bytes: int) -> None:
     """Raises for what cannot be sent."""
     if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -101,9 +118,6 @@ def check_event(event: Event, max_bytes: int) -> None:
             way_out="send data, not locks, connections, files or generators",
         ) from error
     if size > max_bytes:
-        raise NotSerializable(
-            f"the event {event.type!r} has {size:,} bytes; the limit is {max_bytes:,}",
-            way_out="keep large data in a file or store and send its address, or raise 'max-event-bytes'",
-        )
+        raise _too_large(f"the event {event.type!r}", size, max_bytes)
     if event.type == OutputEvent.EVENT_TYPE and "output" not in event.attributes:
         raise InvalidArgument("the output event has no output", way_out="send OutputEvent(output)")

@@ -22,6 +22,7 @@ from emberflow.errors import (
     StepLimitReached,
 )
 from emberflow.events.codecs import decode, encode
+from emberflow.events.copies import copied_event
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.durable import CallLog, CallRecord
 from emberflow.operators.stored_errors import is_error_of
@@ -112,7 +113,8 @@ async def _attempt(action: RunnableAction, guards: Guards, event: Any, context: 
 
 
 async def _result(action: RunnableAction, event: Any, context: RunnerContext) -> Any:
-    result = action.function(event, context)
+    # A copy for each attempt: what one does to it is not seen by the next.
+    result = action.function(action.given(copied_event(event)), context)
     # A plain function that returns an awaitable has forgotten its `async`; whoever looks at the result says so.
     return await result if action.awaits and inspect.isawaitable(result) else result
 

@@ -30,6 +30,7 @@ class RunnableAction:
         "function",
         "guards",
         "is_async",
+        "keeps_event",
         "matches",
         "name",
         "types",
@@ -49,6 +50,14 @@ class RunnableAction:
             _matcher(action, trigger, max_steps) for trigger in action.triggers if not trigger.type
         ]
         self.convert = action.event_class
+        self.keeps_event = self.guards.fallback is not None
+        """Whether the event is needed after the action has had it."""
+
+    def given(self, event: Event) -> Event:
+        """The event as the action wants it."""
+        if self.convert is None or isinstance(event, self.convert):
+            return event
+        return self.convert.from_event(event)
 
 
 def _matcher(action: Action, trigger: Trigger, max_steps: int) -> tuple[Callable[[Event], bool], str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, ProgramChanged, shorten
 from emberflow.events.agent_events import Event, InputEvent
+from emberflow.events.copies import copied, copied_event
 from emberflow.operators.agent_errors import check_event
 from emberflow.operators.agent_guards import Failure
 from emberflow.operators.agent_routes import RunnableAction
@@ -95,7 +95,8 @@ class AgentRun(RunMemory):
             event: Event = value.event
             self.early = value.early
         else:
-            event = InputEvent(value)
+            # A copy: the record may be on its way to other steps, and is read again after a crash.
+            event = InputEvent(copied(value))
             self.early = False
         event.id = f"{self.run_id}.0"
         self.first = event
@@ -126,15 +127,17 @@ class AgentRun(RunMemory):
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""
         check_event(event, self.agent.max_event_bytes)
-        if event.id:
-            # Sent once more: a second occurrence, with an id of its own.
-            event = copy.copy(event)
+        # A copy: what the sender does to its event from here on reaches nobody.
+        sent = copied_event(event)
         # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
         self._ordinal += 1
-        event.id = f"{self.run_id}.{self._ordinal}"
-        event.upstream_event_id = upstream.id
-        event.upstream_action_name = action.name
-        return event
+        sent.id = f"{self.run_id}.{self._ordinal}"
+        sent.upstream_event_id = upstream.id
+        sent.upstream_action_name = action.name
+        if not event.id:
+            # The sender may ask for it. Sent once more, it is a second occurrence, with an id of its own.
+            event.id = sent.id
+        return sent
 
     def take_back(self, sent: list[Event]) -> None:
         """Events of an attempt that failed: their ids are given again."""

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any, Protocol, cast
 
 from emberflow.errors import InvalidArgument, ReplayMismatch, shorten
+from emberflow.events.copies import copied
 from emberflow.events.identity import DIGITS, fingerprint
 from emberflow.operators.masked_errors import mask
 from emberflow.operators.stored_errors import StoredError, revived, stored
@@ -174,7 +175,8 @@ class ActionCalls:
             await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
             self.raised.append(call.call_id)
             raise
-        await write(replace(call, outcome=RETURNED, value=value))
+        # A copy: what the action does to the answer must not be found in the log if the action is repeated.
+        await write(replace(call, outcome=RETURNED, value=copied(value)))
         return value
 
     def fail(self) -> None:
@@ -187,7 +189,7 @@ class ActionCalls:
             self.raised.append(known.call_id)
             # The first version kept the exception itself.
             raise revived(known.value) if isinstance(known.value, StoredError) else known.value
-        return known.value
+        return copied(known.value)
 
 
 async def _called(function: Callable[[], Any]) -> Any:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.agent_events import Event
+from emberflow.events.copies import copied_event
 from emberflow.operators.agent_errors import check_event
 from emberflow.operators.agent_guards import AttemptLog, Failure
 from emberflow.operators.budgets import PAID, Amounts, added, check_amount
@@ -141,7 +141,7 @@ class ContextGuards:
         run = self._run
         check_event(event, run.agent.max_event_bytes)
         # A copy: the event may be sent again, or changed, before it is stored.
-        later = copy.copy(event)
+        later = copied_event(event)
         later.id = ""
         later.upstream_event_id = self._event.id
         later.upstream_action_name = self._action.name

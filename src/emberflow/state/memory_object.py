@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
+from emberflow.events.copies import copied
 from emberflow.state.memory import Memory
 from emberflow.state.pages import Node
 
@@ -34,7 +35,7 @@ class MemoryRef:
 
 
 class MemoryObject:
-    """A place in memory. Values come back as they were stored: change one by `set`, not in place."""
+    """A place in memory. Values go in and come out as copies: change one by `set`, not in place."""
 
     __slots__ = ("_memory", "_owner", "_prefix")
 
@@ -50,10 +51,10 @@ class MemoryObject:
         found = self._memory.get(path)
         if found is None:
             return default
-        if found.__class__ is list:
-            # A copy: a later append() must not reach into what was handed out, an event on its way for instance.
-            return found.copy()
-        return MemoryObject(self._memory, path + ".", self._owner) if found.__class__ is Node else found
+        if found.__class__ is Node:
+            return MemoryObject(self._memory, path + ".", self._owner)
+        # A copy: what is done to it is not remembered, and a later append() does not reach into it.
+        return copied(found)
 
     def set(self, path: str, value: Any) -> MemoryRef:
         """Stores a value; nested objects on the way are made."""
@@ -64,15 +65,15 @@ class MemoryObject:
                 f"{self._memory.kind} memory: {path!r} cannot be set to a memory object",
                 way_out=f"new_object({path!r}) makes a nested object; set its fields then",
             )
-        # A copy, for the same reason: append() changes the list that memory holds.
-        self._memory.set(path, value.copy() if value.__class__ is list else value)
+        # A copy: what is done to the value afterwards is not remembered.
+        self._memory.set(path, copied(value))
         return MemoryRef(self._memory.kind, path)
 
     def append(self, path: str, value: Any) -> MemoryRef:
         """Adds to the list at a path; the first value makes the list."""
         self._check()
         path = self._prefix + path
-        self._memory.append(path, value)
+        self._memory.append(path, copied(value))
         return MemoryRef(self._memory.kind, path)
 
     def delete(self, path: str) -> bool:

@@ -37,6 +37,7 @@ def _walk(value: Any) -> int:
     if kind in _SEQUENCES:
         total = 0
         for item in value:
-            total += _walk(item)
+            kind = item.__class__
+            total += 8 if kind in _FIXED else len(item) if kind is str else _walk(item)
         return total
     return len(encode(value))

@@ -1,0 +1,119 @@
+"""Copies that isolate: what an action sends, remembers or is given is not changed by what it, or another, does later.
+
+Plain data is copied here, quickly; what cannot be changed is its own copy; everything else is left to `copy.deepcopy`,
+and to pickle where that fails.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime as dt
+import functools
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, TypeVar
+from uuid import UUID
+
+from emberflow.errors import EmberflowError
+from emberflow.events.agent_events import Event
+from emberflow.events.codecs import decode, encode
+
+E = TypeVar("E", bound=Event)
+
+UNCHANGEABLE = frozenset(
+    {
+        str, int, float, bool, type(None), bytes, complex, frozenset, Decimal, Fraction, UUID, range, type,
+        dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone, FunctionType, BuiltinFunctionType,
+    }
+)  # fmt: skip
+
+
+def copied(value: Any) -> Any:
+    """A value that is equal and shares nothing that could be changed."""
+    if value.__class__ in UNCHANGEABLE:
+        return value
+    try:
+        return _copied(value)
+    except RecursionError:
+        # Nested too deeply, or a structure that contains itself.
+        return _whole(value)
+
+
+def copied_event(event: E) -> E:
+    """The same occurrence, for somebody else."""
+    kind = event.__class__
+    if not _plain_event(kind):
+        return copied(event)
+    made = _NEW(kind)
+    # Most of it cannot be changed, so that the rest is put into a shallow copy.
+    made.__dict__ = fields = event.__dict__.copy()
+    try:
+        for name, value in event.__dict__.items():
+            if value.__class__ not in UNCHANGEABLE:
+                fields[name] = _copied(value)
+    except RecursionError:
+        return _whole(event)
+    return made
+
+
+_NEW: Any = object.__new__
+
+
+def _copied(value: Any) -> Any:
+    kind: Any = value.__class__
+    if kind is dict:
+        # Names are hashable, and so not to be changed.
+        made = value.copy()
+        for name, item in value.items():
+            if item.__class__ not in UNCHANGEABLE and (other := _copied(item)) is not item:
+                made[name] = other
+        return made
+    if kind is tuple:
+        for item in value:
+            if item.__class__ not in UNCHANGEABLE:
+                return tuple([_copied(item) for item in value])
+        return value
+    if kind is list:
+        return [item if item.__class__ in UNCHANGEABLE else _copied(item) for item in value]
+    if kind in UNCHANGEABLE:
+        return value
+    if kind is set:
+        return set(value)
+    if isinstance(value, Enum):
+        return value
+    if isinstance(value, Event) and _plain_event(type(value)):
+        return copied_event(value)
+    names = _frozen_fields(kind)
+    if names and all(getattr(value, name).__class__ in UNCHANGEABLE for name in names):
+        return value
+    return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        try:
+            return decode(encode(value))
+        except EmberflowError:
+            # A lock, a connection. Whoever has to store it says so.
+            return value
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_event(kind: type[Event]) -> bool:
+    """Whether all of an event is in its `__dict__`."""
+    return kind.__new__ is object.__new__ and not any(
+        "__slots__" in base.__dict__ for base in kind.__mro__[:-1]
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _frozen_fields(kind: Any) -> tuple[str, ...]:
+    """Of a frozen dataclass."""
+    if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        return ()
+    return tuple(field.name for field in dataclasses.fields(kind))

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emberflow.agents import Event, InputEvent
+from emberflow.events.copies import copied, copied_event
+
+
+class Colour(Enum):
+    RED = 1
+
+
+class Pair(NamedTuple):
+    x: int
+    y: list[int]
+
+
+@dataclass
+class Mutable:
+    items: list[int] = field(default_factory=list[int])
+
+
+@dataclass(frozen=True)
+class Frozen:
+    name: str
+    items: Any = ()
+
+
+class Slotted(Event):
+    __slots__ = ("extra",)
+
+
+plain = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.binary()),
+    lambda inner: st.one_of(
+        st.lists(inner), st.tuples(inner, inner), st.dictionaries(st.text(), inner), st.sets(st.integers())
+    ),
+    max_leaves=20,
+)
+
+
+def shares(one: Any, other: Any) -> bool:
+    """Whether something that can be changed is in both."""
+    if isinstance(one, (list, dict, set)) and one is other:
+        return True
+    if isinstance(one, dict):
+        return any(shares(one[name], other[name]) for name in one)
+    if isinstance(one, (list, tuple)):
+        return any(shares(left, right) for left, right in zip(one, other, strict=True))
+    return False
+
+
+@given(plain)
+def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed(value: Any) -> None:
+    made = copied(value)
+    assert made == value
+    assert not shares(made, value)
+
+
+def test_what_cannot_be_changed_is_its_own_copy() -> None:
+    for value in ("a", 1, None, (1, "a"), frozenset({1}), Colour.RED, Frozen("a", 1), int, len):
+        assert copied(value) is value
+
+
+def test_objects_are_copied_in_depth() -> None:
+    for value in (Mutable([1]), Frozen("a", [1]), Pair(1, [2]), [Mutable([1])], {"a": Mutable([1])}):
+        made = copied(value)
+        assert made == value
+        assert made is not value
+    pair = Pair(1, [2])
+    copied(pair).y.append(3)
+    assert pair.y == [2]
+
+
+def test_structures_that_contain_themselves_and_what_cannot_be_copied() -> None:
+    endless: list[Any] = [1]
+    endless.append(endless)
+    made = copied(endless)
+    assert made is not endless
+    assert made[1] is made
+    deep: Any = []
+    for _ in range(50_000):
+        deep = [deep]
+    assert copied(deep) is not None
+    lock = threading.Lock()
+    assert copied(lock) is lock
+
+
+def test_events() -> None:
+    event = Event("e", {"items": [1], "inner": InputEvent({"a": [2]})}, id="7")
+    made = copied_event(event)
+    assert (type(made), made.id, made) == (Event, "7", event)
+    made.attributes["items"].append(2)
+    made.attributes["inner"].attributes["input"]["a"].append(3)
+    assert event.attributes["items"] == [1]
+    assert event.attributes["inner"].input == {"a": [2]}
+    slotted = Slotted()
+    slotted.extra = [1]
+    again = copied_event(slotted)
+    again.extra.append(2)
+    assert slotted.extra == [1]
