@@ -135,13 +135,14 @@ def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Pat
 
 
 def committed_parquet(folder: Path) -> list[Any]:
-    """What Spark's file sink has committed, by its own log."""
-    found: list[Any] = []
-    for entry in sorted((folder / "_spark_metadata").glob("*"), key=lambda path: path.name.zfill(30)):
-        for line in entry.read_text().splitlines()[1:] if not entry.name.startswith(".") else ():
-            path = urllib.parse.unquote(urllib.parse.urlparse(json.loads(line)["path"]).path)
-            found += [tuple(row.values()) for row in pq.ParquetFile(path).read().to_pylist()]
-    return found
+    """What Spark's file sink has committed, by its own log, which repeats what it has put together."""
+    paths: set[str] = set()
+    for entry in (folder / "_spark_metadata").glob("[0-9]*"):
+        lines = entry.read_text().splitlines()[1:]
+        paths |= {
+            urllib.parse.unquote(urllib.parse.urlparse(json.loads(line)["path"]).path) for line in lines
+        }
+    return [tuple(row.values()) for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
 
 
 def finish_query(folder: Path, sink: str, rows: Callable[[], list[Any]]) -> None:
