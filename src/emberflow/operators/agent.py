@@ -152,7 +152,11 @@ class AgentOperator(RunKeeper):
         """Inputs before this watermark are finished."""
         if watermark is not None and watermark > MIN_WATERMARK:
             self.flush()
-            if watermark == MAX_WATERMARK:
+            holds = self.scope.work.holds
+            if watermark < MAX_WATERMARK:
+                super().on_watermark(watermark)
+            elif holds.empty:
                 self.on_watermark(watermark)
             else:
-                super().on_watermark(watermark)
+                # A delayed event came due while the last input was in flight: the end waits for it as well.
+                holds.hold_again(watermark)

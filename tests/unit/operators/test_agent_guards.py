@@ -35,9 +35,11 @@ from emberflow.agents import (
 from emberflow.engines.approval_answers import give_answer, questions
 from emberflow.engines.dead_letters import letters, redrive
 from emberflow.errors import ActionFailed, BudgetExceeded, InvalidArgument, StepLimitReached
+from emberflow.events.batch import MAX_WATERMARK
 from emberflow.events.identity import text_identity
 from emberflow.operators.agent_guards import jitter_share
-from emberflow.testing import TestSource, run_agent
+from emberflow.testing import ManualClock, TestSource, run_agent
+from tests.unit.operators.test_agent_calls import AgentHarness, Turn
 
 SKIP = {AgentExecutionOptions.ON_ERROR: ErrorHandling.SKIP}
 QUICK = Retry(attempts=3, backoff_ms=1, jitter=0)
@@ -545,6 +547,25 @@ def test_delayed_events_of_a_failed_attempt_are_never_sent() -> None:
             raise ConnectionError
 
     assert run_agent(single(act, retry=QUICK), [1, -1], options=SKIP).outputs == [("later", 2)]
+
+
+def test_the_end_waits_for_a_delayed_event_that_comes_due_behind_the_last_input() -> None:
+    async def act(event: Event, ctx: RunnerContext) -> None:
+        number = event.get_attr("input")[1]
+        if number == 1:
+            ctx.send_event_after(5, OutputEvent("later"))
+        await Turn()
+        ctx.send_event(OutputEvent(number))
+
+    made = AgentHarness(Agent("a").add_action("act", [InputEvent], act), clock=ManualClock(0))
+    made.send([("k", 1), ("k", 2)])
+    made.calls.finish()
+    made.end()
+    made.advance_clock(10)
+    made.calls.finish_all()
+    assert made.values == [1, 2, "later"]
+    assert made.outlet().watermarks == [MAX_WATERMARK]
+    made.close()
 
 
 def test_a_delayed_event_comes_while_the_job_is_idle() -> None:
