@@ -25,6 +25,10 @@ from emberflow.events.identity import text_identity
 DEAD_LETTERS_FOLDER = "dead-letters"
 LETTERS, REDRIVE = "letters", "redrive"
 VERSION = 1
+EMPTY_REDRIVE = (
+    'restore the file, or replace its content by {"version": 1, "letters": []}: its letters are then not tried again, '
+    "unless that is asked for once more"
+)
 INPUT = "_input_event"
 LOOK_EVERY_S = 0.5
 _LONGEST = 10_000
@@ -116,6 +120,19 @@ class RedriveSource(Source):
                 )
             yield chunk
 
+    def _check_nothing_follows(self, number: int) -> None:
+        """Files come in order: behind one that is not there yet, there is none."""
+        try:
+            names = os.listdir(os.path.join(self._folder, REDRIVE))
+        except FileNotFoundError:
+            return
+        path = redrive_file(self._folder, number)
+        later = [name for name in names if name.endswith(".json") and name > os.path.basename(path)]
+        if later and not os.path.exists(path):
+            raise SourceFailed(
+                f"the redriven letters in {path} are missing, and later ones are there", way_out=EMPTY_REDRIVE
+            )
+
     def _file(self, number: int) -> Chunk | None:
         path = redrive_file(self._folder, number)
         try:
@@ -123,11 +140,12 @@ class RedriveSource(Source):
                 letters: list[dict[str, Any]] = json.load(file)["letters"]
             values = [decode(base64.b64decode(letter["record"])) for letter in letters]
         except FileNotFoundError:
+            self._check_nothing_follows(number)
             return None
         except (OSError, ValueError, KeyError, TypeError, CorruptData) as error:
             raise SourceFailed(
                 f"the redriven letters in {path} cannot be read",
                 cause=describe_cause(error),
-                way_out="let the job read the file, or replace it by one with an empty list of letters",
+                way_out=EMPTY_REDRIVE,
             ) from error
         return Chunk(values, number + 1, timestamps=[letter["timestamp"] for letter in letters])

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from emberflow.connectors.dead_letters import (
     DEAD_LETTERS_FOLDER,
+    EMPTY_REDRIVE,
     LETTERS,
     REDRIVE,
     VERSION,
@@ -23,6 +24,11 @@ from emberflow.connectors.dead_letters import (
 from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
 from emberflow.events.private_files import make_private_folder, open_private, write_private
 from emberflow.events.stored_files import write_atomically
+
+_NEXT = ".next"
+_MOVE_AWAY = (
+    "restore the file, or move it out of the checkpoint directory: its letters are then no longer listed"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +116,38 @@ def to_file(wanted: Sequence[Letter], path: str | Path) -> None:
 
 def _append(folder: Path, wanted: list[Letter]) -> None:
     names = [int(path.stem) for path in (folder / REDRIVE).glob("*.json")]
-    path = Path(redrive_file(str(folder), max(names, default=-1) + 1))
+    # Never a number again: the job may have read past it, and a file that was removed since.
+    number = max(max(names, default=-1) + 1, _next_number(folder))
+    path = Path(redrive_file(str(folder), number))
     body = {
         "version": VERSION,
         "letters": [{name: letter.body[name] for name in ("id", "timestamp", "record")} for letter in wanted],
     }
     # It appears whole: a job may be reading the folder.
     _attempt(path, lambda: write_atomically(path, json.dumps(body).encode()))
+    _attempt(folder, lambda: write_atomically(folder / REDRIVE / _NEXT, b"%d" % (number + 1)))
+
+
+def _next_number(folder: Path) -> int:
+    try:
+        return int((folder / REDRIVE / _NEXT).read_bytes())
+    except (OSError, ValueError):
+        return 0  # Of a version before, or damaged: the files tell, unless the last one was removed.
 
 
 def _redriven(folder: Path) -> set[str]:
     found: set[str] = set()
     for path in (folder / REDRIVE).glob("*.json"):
-        body: Any = _attempt(path, lambda path=path: json.loads(path.read_text(encoding="utf-8")))
+        body: Any = _attempt(path, lambda path=path: _redrive_body(path), EMPTY_REDRIVE)
         found |= {letter["id"] for letter in body["letters"]}
+    return found
+
+
+def _redrive_body(path: Path) -> dict[str, Any]:
+    body: Any = json.loads(path.read_text(encoding="utf-8"))
+    found = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    if not isinstance(found.get("letters"), list):
+        raise ValueError("it holds no list of letters")
     return found
 
 
@@ -141,12 +165,10 @@ def _locked(folder: Path) -> Any:
         yield
 
 
-def _attempt(path: str | Path, action: Callable[[], Any]) -> Any:
+def _attempt(path: str | Path, action: Callable[[], Any], way_out: str = _MOVE_AWAY) -> Any:
     try:
         return action()
     except (OSError, ValueError) as error:
         raise CheckpointUnusable(
-            f"the dead letters in {path} cannot be used",
-            cause=describe_cause(error),
-            way_out="mend or remove the file",
+            f"the dead letters in {path} cannot be used", cause=describe_cause(error), way_out=way_out
         ) from error

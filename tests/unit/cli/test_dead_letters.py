@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,14 @@ import pytest
 
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
-from emberflow.connectors.dead_letters import LETTERS, LetterEncoder, RedriveSource, letters_folder
+from emberflow.connectors.dead_letters import (
+    LETTERS,
+    REDRIVE,
+    LetterEncoder,
+    RedriveSource,
+    letters_folder,
+)
+from emberflow.engines.dead_letters import letters
 from emberflow.errors import CheckpointUnusable, SourceFailed
 
 
@@ -162,3 +170,49 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             main(["dead-letters", *command, "--help"])
         assert "emberflow dead-letters redrive state/ --all" in capsys.readouterr().out
+
+
+def test_a_number_is_not_used_again_when_its_file_was_removed(tmp_path: Path) -> None:
+    """The job has read past it: letters under an old number would never be tried again."""
+    folder = write(tmp_path, letter(1), letter(2))
+    main(["dead-letters", "redrive", str(tmp_path), "0001"])
+    _, position = taken(folder)
+    (folder / REDRIVE / "00000000.json").unlink()
+    main(["dead-letters", "redrive", str(tmp_path), "0002"])
+
+    assert taken(folder, position) == ([{"amount": 2}], position + 1)
+
+
+@pytest.mark.parametrize("damage", ["removed", "flipped", "emptied"])
+def test_a_damaged_request_is_refused_and_the_advice_comes_true(tmp_path: Path, damage: str) -> None:
+    folder = write(tmp_path, letter(1), letter(2))
+    main(["dead-letters", "redrive", str(tmp_path), "0001"])
+    main(["dead-letters", "redrive", str(tmp_path), "0002"])
+    path = folder / REDRIVE / "00000000.json"
+    if damage == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(b"" if damage == "emptied" else b"?" + path.read_bytes()[1:])
+        with pytest.raises(CheckpointUnusable, match="restore the file") as listed:
+            letters(tmp_path)
+        assert str(path) in str(listed.value)
+    with pytest.raises(SourceFailed, match="00000000") as caught:
+        taken(folder)
+    (advised,) = re.findall(r"\{.*\}", str(caught.value))
+    path.write_text(advised)
+
+    assert taken(folder) == ([{"amount": 2}], 2)
+    main(["dead-letters", "redrive", str(tmp_path), "0001"])
+    assert taken(folder, 2) == ([{"amount": 1}], 3)
+
+
+def test_letters_that_cannot_be_read_are_moved_away_as_advised(tmp_path: Path) -> None:
+    folder = write(tmp_path, letter(1))
+    write(tmp_path, letter(2), name="letters-2")
+    path = folder / LETTERS / "letters-1.jsonl"
+    path.write_bytes(b"{" + path.read_bytes())
+    with pytest.raises(CheckpointUnusable, match="move it out of the checkpoint directory"):
+        letters(tmp_path)
+    path.rename(tmp_path.parent / f"{tmp_path.name}.letters")
+
+    assert [item.id for item in letters(tmp_path)] == ["0002-1"]
