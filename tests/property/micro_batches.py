@@ -131,19 +131,24 @@ class MicroBatches:
         self.parked = 0
         self._output_of: set[int] = set()
         self._dead: list[Any] = []
+        self.kills: Callable[[], bool] = lambda: True
+        """Whether the worker process dies with an attempt, or only the attempt."""
 
-    def run(self, inputs: list[Any], deaths: list[Death], between: Callable[[], None]) -> None:
+    def run(
+        self, inputs: list[Any], deaths: list[Death], between: Callable[[], None], *, ends: bool = False
+    ) -> None:
         """One batch, repeated after each death; `between` is called before every attempt."""
         now_ms = int(time.time() * 1000)
         for death in [*deaths, Death.NEVER]:
             between()
             try:
-                self._attempt(inputs, now_ms, death)
+                self._attempt(inputs, now_ms, death, ends)
                 return
             except _Died:
-                self._kill()
+                if self.kills():
+                    self._kill()
 
-    def _attempt(self, inputs: list[Any], now_ms: int, death: Death) -> None:
+    def _attempt(self, inputs: list[Any], now_ms: int, death: Death, ends: bool) -> None:
         self._attempts += 1
         context = _Context(self._batch, self._attempts)
         self._monkeypatch.setattr(TaskContext, "get", lambda: context)
@@ -151,7 +156,9 @@ class MicroBatches:
         level = KeyedLevel(self._data, [1], timed=True)
         level.init(handle, lambda name: _Value(handle, name), lambda name: _Map(handle, name))
         rows: list[Row] = []
-        for served, part in enumerate(self._serve(level, handle, stored, self._packets(inputs), now_ms)):
+        for served, part in enumerate(
+            self._serve(level, handle, stored, self._packets(inputs, ends), now_ms)
+        ):
             rows += part
             if served == 0 and death is Death.AFTER_THE_FIRST_GROUP:
                 raise _Died
@@ -171,13 +178,15 @@ class MicroBatches:
         self._stored = stored
         self._batch += 1
 
-    def _packets(self, inputs: list[Any]) -> dict[int, list[Row]]:
+    def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[Row]]:
         _, stage = worker.open_stage(self._data, 0, 0)
         stage.exits.new_batch(0, 0)
         stage.exits.select_channel(0)
         stage.task.new_channel()
         if inputs:
             stage.task.feed(Batch(inputs))
+        if ends:
+            stage.task.end_channel()
         found: dict[int, list[Row]] = {}
         for row in stage.finish():
             found.setdefault(row[0], []).append(row)

@@ -139,6 +139,8 @@ class AgentOperator(RunKeeper):
         work: Work = self.scope.work
         if not work.holds.empty:
             work.holds.hold(watermark)
+            if watermark == MAX_WATERMARK:
+                self.read_delayed()
             return
         if watermark == MAX_WATERMARK:
             self._fire_early()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from emberflow.events.batch import MAX_WATERMARK
 from emberflow.operators.agent_actions import ActionRunner
 from emberflow.operators.agent_guards import apart
 from emberflow.operators.agent_outcome import ActionOutcome, outcome_id, raised_by
@@ -61,7 +62,18 @@ class RunKeeper(ActionRunner):
             self._tell_apart(scope.parked)
             work.parked = {key: work.holds.start() for key in scope.parked}
             if work.parked:
-                work.holds.hold(max(scope.watermark, scope.channels.minimum(scope.clock.now_ms())))
+                held = max(scope.watermark, scope.channels.minimum(scope.clock.now_ms()))
+                work.holds.hold(held)
+                if held == MAX_WATERMARK:
+                    self.read_delayed()
+
+    def read_delayed(self) -> None:
+        """The end of input waits for runs in flight. With the last of them, all that was sent for later comes at once,
+        while the engine's store may be serving another scope: what its keys hold is read now."""
+        if self.parks:
+            for _, keys in self.scope.processing_timers.saved():
+                for key in keys:
+                    self.new_run(self.scope, key)
 
     def _tell_apart(self, parked: dict[Any, str]) -> None:
         """In state of the first version, keys with equal hashes share their ids, and so their answers in the log: their

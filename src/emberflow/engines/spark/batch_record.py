@@ -98,7 +98,12 @@ class TaskRecord:
     def store(self, notes: Notes) -> None:
         """Before the task ends. Raises if another attempt has stored its record meanwhile: what this one sent must not
         be committed."""
-        groups = [(kg, item.received, item.writes, item.timers) for kg, item in self.groups.items()]
+        # Without groups that only let rows pass: in which groups those travel may depend on when a call ended.
+        groups = [
+            (kg, item.received, item.writes, item.timers)
+            for kg, item in self.groups.items()
+            if item.received or item.writes or item.timers
+        ]
         data = encode((_VERSION, groups, self.rows, sorted(self.ended), notes))
         if not self._store.decide(self._name, data):
             raise EngineFailed(
@@ -122,8 +127,11 @@ class TaskRecord:
 def check_query(store: DecisionStore, query: str) -> None:
     """Raises unless this is the first query that uses a job's directory, or that one started again: two would take each
     other's calls for their own."""
-    store.decide(_QUERY, query.encode())
-    first = (store.find(_QUERY) or b"").decode()
+    found = store.find(_QUERY)
+    if found is None:
+        store.decide(_QUERY, query.encode())
+        found = store.find(_QUERY) or b""
+    first = found.decode()
     if first != query:
         raise CheckpointUnusable(
             f"the checkpoint directory of this DataFrame belongs to the query {first}, not to {query}",

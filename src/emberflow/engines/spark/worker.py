@@ -55,6 +55,8 @@ class WorkerStage:
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self._told: set[int] = set()
+        self._told_now: set[int] = set()
+        self._epoch = -1
         self.stored: set[int] = set()
         """Groups that are known to have state."""
         self.task.open(subtask, spec.parallelism, spec.parameters, _ledgers(spec))
@@ -70,16 +72,20 @@ class WorkerStage:
         self._fence.check_if_reachable()
         self.abandon()
         self.calls.hand_over()
+        epoch = self._first_epoch + batch_id
+        if epoch == self._epoch:
+            # What an attempt that was given up has told, nobody has heard.
+            self._told -= self._told_now
+        self._epoch, self._told_now = epoch, set()
         if self.log is not None:
-            self.log.begin(
-                self._first_epoch + batch_id, place, self._fence.epoch * _TASKS_PER_START + task_attempt
-            )
+            self.log.begin(epoch, place, self._fence.epoch * _TASKS_PER_START + task_attempt)
 
     def hold(self, group: int, before: int | None, now: int | None) -> None:
         """Stages behind this one learn at which watermark a group stays behind the others, if it does so. A group that is
         new here is told once more: its state may come from a savepoint."""
         if before != now or group not in self._told:
             self._told.add(group)
+            self._told_now.add(group)
             self.exits.hold(group, now)
 
     def wait_for_calls(self, deadline_s: float | None = None) -> None:
