@@ -16,9 +16,8 @@ SAME = "same results"
 """The job goes on as if nothing had happened: same output, no recorded call made again."""
 REFUSED = "`CorruptData`"
 """The job does not start; the error names the file, or the folder it was in."""
-SINK = "`SinkFailed`"
+SINK = "`SinkMismatch`"
 """The same, from the sink."""
-EITHER = f"{SAME}, or {SINK}"
 """Depends on whether the newest checkpoint has output to commit."""
 DAMAGES = ("flip", "cut", "empty", "delete")
 LOCAL = ("local-memory", "local-sqlite")
@@ -120,14 +119,14 @@ KINDS = (
     Kind(
         file="file sink: `_emberflow/*/*.done`, newest",
         pattern="output/_emberflow/*/*.done",
-        outcomes=(SAME, SAME, SAME, EITHER),
+        outcomes=(SAME, SAME, SAME, SINK),
         hosts=LOCAL,
         note="only its name counts",
     ),
     Kind(
         file="file sink: `_emberflow/*/*.json`, an epoch that is being committed",
         pattern="output/_emberflow/*/[0-9]*.json",
-        outcomes=(REFUSED, REFUSED, REFUSED, EITHER),
+        outcomes=(REFUSED, REFUSED, REFUSED, SINK),
         hosts=LOCAL,
         before=_decided,
     ),

@@ -16,6 +16,7 @@ from emberflow.connectors.file_sink_options import Encoder
 from emberflow.connectors.sink import WriterContext
 from emberflow.errors import OwnershipLost
 from emberflow.events.batch import Batch
+from emberflow.events.stored_files import write_json
 
 JOB, SINK = "job", "sink"
 STEPS = ("replace", "unlink", "mkdir", "fsync", "listdir")
@@ -125,16 +126,12 @@ def test_a_decision_that_came_too_late_is_never_carried_out(tmp_path: Path) -> N
     sink.take_over(JOB, SINK, 2)
     ledger = CommitLedger(str(tmp_path), JOB, SINK, 1)
     # Held up between its look at the staged files and its decision.
-    ledger._write(ledger.staging.parent / "00000000-000001.json", _decision(0, prepared))
+    renames = [pair for part in prepared for pair in part]
+    body = {"version": 1, "epoch": 0, "renames": renames}
+    write_json(ledger.staging.parent / "00000000-000001.json", body)
     sink.take_over(JOB, SINK, 3)
     sink.commit_fenced(JOB, SINK, 0, staged(sink, 0, 3, "new"), 3)
     assert visible(tmp_path) == lines(0, "new")
-
-
-def _decision(epoch: int, prepared: list[Any]) -> str:
-    import json
-
-    return json.dumps({"version": 1, "epoch": epoch, "renames": [pair for part in prepared for pair in part]})
 
 
 def test_what_a_checkpoint_has_prepared_is_committed_by_the_later_start(tmp_path: Path) -> None:

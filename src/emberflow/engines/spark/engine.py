@@ -27,6 +27,7 @@ from emberflow.engines.spark.rows import sink_dest
 from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint
 from emberflow.engines.spark.savepoints import write_savepoint
 from emberflow.engines.spark.session import (
+    check_function_size,
     is_connect,
     make_active,
     on_one_machine,
@@ -237,9 +238,10 @@ class SparkEngine:
             for stage in spec.graph.stages
             if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
         }
-        return Translation(
-            self.session, spec, dump_spec(for_stage(spec, None)), make_archive(), frames, start, errors
-        )
+        data, archive = dump_spec(for_stage(spec, None)), make_archive()
+        if not spec.batch and any(stage.level for stage in spec.graph.stages):
+            check_function_size(self.session, len(data) + len(archive[0]))
+        return Translation(self.session, spec, data, archive, frames, start, errors)
 
     def _start_query(
         self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -18,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.spark.java import find_java
+from emberflow.errors import NotSupported
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PYTHON_START = str(Path(__file__).with_name("python_start"))
 """What is on the path of a Python process of Spark runs its `sitecustomize.py`; where it is not there, nothing does."""
+FUNCTION_LIMIT = "spark.broadcast.UDFCompressionThreshold"
+"""Larger functions travel as broadcast variables, which the process that asks for a query's state cannot read."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -48,6 +52,7 @@ def own_session(master: str | None) -> Any:
         # Shuffled records and working copies of state, which Spark leaves to the umask.
         "spark.local.dir": os.path.join(work, "local"),
         "spark.speculation": "false",
+        FUNCTION_LIMIT: str(256 * 1024 * 1024),
         # Spark keeps what its user interface would show of a thousand past jobs; micro-batches are jobs.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "40",
@@ -70,6 +75,19 @@ def own_session(master: str | None) -> Any:
     _ignore_lost_connections()
     atexit.register(_stop_quietly, session, work)
     return session
+
+
+def check_function_size(session: Any, size: int) -> None:
+    """Raises if what is sent to Python processes is larger than a caller's session lets a function be."""
+    if is_connect(session):
+        return
+    found = re.fullmatch(r"(\d+)([kmg]?)b?", str(session.conf.get(FUNCTION_LIMIT, "1m")).strip().lower())
+    # A pickled function is a little larger than what it holds.
+    if found and size + 64 * 1024 > int(found[1]) * 1024 ** " kmg".index(found[2] or " "):
+        raise NotSupported(
+            f"the program and its own modules are {size // 1024:,} KB, more than this session takes in one function",
+            way_out=f'make the session with .config("{FUNCTION_LIMIT}", "256m"), or install the modules on the cluster',
+        )
 
 
 def _ignore_lost_connections() -> None:
