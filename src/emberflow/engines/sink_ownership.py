@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from emberflow.connectors.sink import Committed, sink_failed
 from emberflow.engines.ownership import Fence
@@ -98,7 +97,7 @@ def moved_on(marks: dict[str, Mark], epoch: int, with_output: Collection[str]) -
 def _state_is_older(node: StreamNode, committed: Committed, state: StateEpochs) -> SinkMismatch:
     what = f"ends with epoch {state.newest}" if state.newest >= 0 else "is gone"
     return SinkMismatch(
-        f"the job's state does not belong to what sink {node.name!r} has committed: the sink ({_place(node)}) is at epoch "
+        f"the job's state does not belong to what {_named(node)} has committed: the sink is at epoch "
         f"{committed.epoch}, the state in {state.directory} {what}",
         cause="files of the checkpoint directory were deleted, damaged or restored from an older copy",
         way_out="restore the checkpoint directory as it was; without it, start over with an empty checkpoint directory and "
@@ -112,11 +111,10 @@ def _sink_is_older(node: StreamNode, mark: Mark, committed: Committed, state: St
         cause = "the folder or its _emberflow folder was emptied or deleted, or the program names another one"
         at = "does not have the record of what this job has committed"
     else:
-        cause = "the folder was restored from an older copy"
+        cause = "the folder was restored from an older copy, or files of its _emberflow folder were deleted"
         at = f"is at epoch {committed.epoch}"
     return SinkMismatch(
-        f"sink {node.name!r} ({_place(node)}) {at}; by the state in {state.directory} its last output is that of "
-        f"epoch {mark[1]}",
+        f"{_named(node)} {at}; by the state in {state.directory} its last output is that of epoch {mark[1]}",
         cause=cause,
         way_out="bring the sink's folder back; or, to write only what is still to come and do without the output before it, "
         'call env.set_option("accept_sinks", True) or use --accept-sinks',
@@ -124,5 +122,7 @@ def _sink_is_older(node: StreamNode, mark: Mark, committed: Committed, state: St
     )
 
 
-def _place(node: StreamNode) -> Any:
-    return node.spec.sink.describe() if isinstance(node.spec, SinkSpec) else node.name
+def _named(node: StreamNode) -> str:
+    """With its place, which is the name of a sink that was given none."""
+    place = node.spec.sink.describe() if isinstance(node.spec, SinkSpec) else node.name
+    return f"sink {node.name!r}" + ("" if place == node.name else f" ({place})")
