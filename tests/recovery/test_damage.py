@@ -13,7 +13,7 @@ import pytest
 from emberflow.errors import EmberflowError
 from emberflow.testing.files import read_committed
 from tests.recovery import damage_program
-from tests.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, Kind
+from tests.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, SINK, Kind
 
 
 @pytest.fixture(scope="module", params=LOCAL)

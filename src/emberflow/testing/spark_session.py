@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from emberflow.engines.spark.java import find_java
+from emberflow.engines.spark.session import FUNCTION_LIMIT
 
 
 def spark_missing() -> str:
@@ -40,6 +41,8 @@ def shared_session() -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": paths,
+        # All test modules that are loaded travel with a job.
+        FUNCTION_LIMIT: "256m",
         "spark.log.level": "ERROR",
         # Many short jobs: compiling them well costs more than running them.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
