@@ -115,7 +115,7 @@ class MicroBatches:
             max_parallelism=4,
             batch=False,
             channels=dict.fromkeys(range(len(graph.stages)), 1),
-            at_end={0: False, 1: True},
+            at_end={stage.id: stage.level > 0 for stage in graph.stages},
             max_records=1_000,
             client_dir=str(home / "client"),
             calls_dir=str(home / "calls"),
@@ -131,6 +131,7 @@ class MicroBatches:
         self.parked = 0
         self._output_of: set[int] = set()
         self._dead: list[Any] = []
+        self._levels = [stage.id for stage in graph.stages if stage.level == 1]
         self.kills: Callable[[], bool] = lambda: True
         """Whether the worker process dies with an attempt, or only the attempt."""
 
@@ -153,7 +154,7 @@ class MicroBatches:
         context = _Context(self._batch, self._attempts)
         self._monkeypatch.setattr(TaskContext, "get", lambda: context)
         handle, stored = _Handle(), copy.deepcopy(self._stored)
-        level = KeyedLevel(self._data, [1], timed=True)
+        level = KeyedLevel(self._data, self._levels, timed=True)
         level.init(handle, lambda name: _Value(handle, name), lambda name: _Map(handle, name))
         rows: list[Row] = []
         for served, part in enumerate(

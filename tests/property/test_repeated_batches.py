@@ -79,12 +79,12 @@ class Waits(Agent):
         ctx.send_event(OutputEvent((ctx.key, event.get_attr("number"), "later")))
 
 
-def graph() -> Any:
+def graph(agent: Agent | None = None) -> Any:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
     agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.DEAD_LETTER)
     stream = env.from_collection([("a", 0)])
-    built = agents_env.from_datastream(stream, lambda value: value[0]).apply(Waits())
+    built = agents_env.from_datastream(stream, lambda value: value[0]).apply(agent or Waits())
     letters = built.dead_letters().map(lambda letter: (*letter["input"], "letter"))
     built.to_datastream().union(letters).print()
     return env.job_graph()
@@ -174,6 +174,34 @@ def test_calls_that_end_while_a_committed_batch_is_repeated_are_not_lost() -> No
 def test_a_failure_that_was_committed_stays_one() -> None:
     """The letter is in the sink: the repetition must not find that the call goes well now."""
     check([(["a"], [(Death.BEFORE_SPARK_COMMITS, {"a0.1"})], {"a0.1"})], {"a0.1"})
+
+
+class Fragile(Agent):
+    """Fails without a durable call, once."""
+
+    @action(InputEvent)
+    def only(self, event: InputEvent, ctx: RunnerContext) -> None:
+        key, number = event.input
+        seen = (ctx.short_term_memory.get("seen") or 0) + 1
+        ctx.short_term_memory.set("seen", seen)
+        if f"{key}{number}" in SERVICE.fails:
+            SERVICE.fails.discard(f"{key}{number}")
+            raise ConnectionError(key)
+        ctx.send_event(OutputEvent((key, number, seen)))
+
+
+def test_a_failure_without_a_call_that_was_committed_stays_one() -> None:
+    """The letter may be redriven: an action that had gone well in the repetition would then count twice."""
+    SERVICE.__init__()
+    SERVICE.fails = {"a0"}
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        query = MicroBatches(graph(Fragile()), Path(folder), monkeypatch)
+        try:
+            query.run([("a", 0)], [Death.BEFORE_SPARK_COMMITS], lambda: None)
+            query.run([("a", 1)], [], lambda: None)
+        finally:
+            query.end()
+    assert query.committed == [("a", 0, "letter"), ("a", 1, 1)]
 
 
 def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.MonkeyPatch) -> None:

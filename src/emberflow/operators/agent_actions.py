@@ -273,6 +273,7 @@ class ActionRunner(KeyedOperator):
         error: BaseException,
     ) -> None:
         context.fail()
+        self.failed = True
         run.journal.undo()
         run.take_back(context.sent)
         if context.beyond is not None:

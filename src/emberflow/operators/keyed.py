@@ -23,6 +23,8 @@ class KeyedOperator(Operator):
     """Whether what is in flight may be stored, and let go."""
     decides = False
     """Whether serving the same input again may end differently: by what calls answer, and when."""
+    failed = False
+    """Whether something failed, and was dealt with, since the engine last set this back: it may go well the next time."""
 
     def __init__(self, step: Step) -> None:
         super().__init__(step)

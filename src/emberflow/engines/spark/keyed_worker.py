@@ -109,6 +109,8 @@ class KeyedLevel:
             stage = opened[number]
             found.known = stage.stored
             stage.exits.new_batch(partition << 32, 0)
+            if stage.task.head is not None:
+                stage.task.head.failed = False
             stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
             self._stages[number] = _StageState(
                 number, stage, found, spec.input_channels(number), spec.idle_of(number)
@@ -215,6 +217,8 @@ class KeyedLevel:
             log.publish()
         if record is not None and not record.replays:
             decided = self._pairs or any(log.touched for log in logs)
+            # Not every failure is that of a call which the log knows.
+            decided = decided or any(state.head.failed for state in self._stages.values())
             if decided and record.groups:
                 record.ended = {number for number in self._ended if self._stages[number].head.decides}
                 # Last: whoever follows it must find the answers that it rests on.
