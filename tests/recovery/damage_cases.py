@@ -17,6 +17,7 @@ SAME = "same results"
 REFUSED = "`CorruptData`"
 """The job does not start; the error names the file, or the folder it was in."""
 SINK = "`SinkMismatch`"
+EITHER = f"{SINK}, or `SinkFailed`"
 """The same, from the sink."""
 """Depends on whether the newest checkpoint has output to commit."""
 DAMAGES = ("flip", "cut", "empty", "delete")
@@ -119,14 +120,14 @@ KINDS = (
     Kind(
         file="file sink: `_emberflow/*/*.done`, newest",
         pattern="output/_emberflow/*/*.done",
-        outcomes=(SAME, SAME, SAME, SINK),
+        outcomes=(SAME, SAME, SAME, EITHER),
         hosts=LOCAL,
         note="only its name counts",
     ),
     Kind(
         file="file sink: `_emberflow/*/*.json`, an epoch that is being committed",
         pattern="output/_emberflow/*/[0-9]*.json",
-        outcomes=(REFUSED, REFUSED, REFUSED, SINK),
+        outcomes=(REFUSED, REFUSED, REFUSED, EITHER),
         hosts=LOCAL,
         before=_decided,
     ),
