@@ -181,7 +181,7 @@ def ledger_deleted(job: Job) -> None:
 
 
 def another_folder(job: Job) -> None:
-    job.out = job.out.with_name("elsewhere")
+    job.out = job.out.with_name(f"not-{job.out.name}")
 
 
 @on_every_host(hosts=LOCAL_BOTH)
@@ -257,6 +257,36 @@ def test_what_belongs_together_is_not_refused(host: Host, tmp_path: Path) -> Non
     # Another job may write to the same folder.
     job.checkpoints = tmp_path / "second"
     assert job.finish() == sorted(VALUES * 2)
+
+
+@on_every_host(hosts=LOCAL_BOTH)
+@pytest.mark.parametrize("loss", [emptied, ledger_deleted, another_folder])
+def test_a_folder_that_changes_before_the_first_output(
+    host: Host, loss: Callable[[Job], None], tmp_path: Path
+) -> None:
+    """Checkpoints that hold no output yet bind the job to no folder, and the next output to the one it goes to."""
+    job = Job(host, tmp_path)
+    running = job.start([Pause(600_000), *ITEMS])
+    until_exists(job.checkpoints / "latest.json")
+    running.cancel()
+    loss(job)
+
+    running = job.start([Pause(1), *ITEMS[:3], Pause(600_000), *ITEMS[4:]])
+    job.until_seen(2)
+    running.cancel()
+
+    job.start([Pause(1), *ITEMS]).get_job_execution_result()
+    assert job.seen() == VALUES
+    loss(job)  # From the first output on, it is missed.
+    with pytest.raises(SinkMismatch):
+        job.start([Pause(1), *ITEMS]).get_job_execution_result()
+
+
+def until_exists(path: Path) -> None:
+    give_up = time.monotonic() + 200
+    while not path.exists():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
 
 
 def test_a_savepoint_goes_on_in_another_folder(tmp_path: Path) -> None:

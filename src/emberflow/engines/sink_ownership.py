@@ -74,7 +74,10 @@ def matched_marks(
                 raise _sink_is_older(nodes[uid], mark, committed, state)
             given_up.add(uid)
             mark = None
-        marks[uid] = mark or (committed.ledger, committed.epoch, committed.epoch)
+        if mark is None or mark[1] < 0:
+            # A mark without output binds the sink to no ledger: output that follows goes to the one that is there now.
+            mark = (committed.ledger, committed.epoch, committed.epoch)
+        marks[uid] = mark
     return marks, given_up
 
 
