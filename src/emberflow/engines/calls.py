@@ -27,6 +27,7 @@ class _Limits:
         if semaphore is None:
             semaphore = self._semaphores[(limiter, capacity)] = asyncio.Semaphore(capacity)
         async with semaphore:
+            task = asyncio.current_task()
             try:
                 return await call(), None
             except Exception as error:
@@ -35,13 +36,24 @@ class _Limits:
                 if self.stopping:
                     raise
                 # Cancelled by the call's own code, or by what it awaited: a failure like any other.
-                task = asyncio.current_task()
                 while task is not None and task.cancelling():
                     task.uncancel()
                 return None, error
-            except (SystemExit, KeyboardInterrupt) as error:
-                # Left to itself it would end the event loop that all other calls are on.
+            except GeneratorExit as error:
+                if not _runs(task):
+                    raise  # The coroutine is closed: its loop has ended.
                 return None, error
+            except BaseException as error:
+                # Left to itself it would end the event loop that all other calls are on (SystemExit, KeyboardInterrupt), or
+                # only this task, and its end would be waited for in vain (any other, such as a panic of a Rust extension).
+                return None, error
+
+
+def _runs(task: asyncio.Task[Any] | None) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # No loop runs.
+        return False
 
 
 class Threads:
@@ -54,19 +66,20 @@ class Threads:
         pool = self._pools.get(threads)
         if pool is None:
             pool = self._pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="emberflow-blocking")
-        return await asyncio.get_running_loop().run_in_executor(pool, _without_stop_iteration, function)
+        return await asyncio.get_running_loop().run_in_executor(pool, _for_a_future, function)
 
     def shutdown(self) -> None:
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _without_stop_iteration(function: Call) -> Any:
-    """A future cannot hold a StopIteration, so whoever awaits it would wait for ever; coroutines do the same."""
+def _for_a_future(function: Call) -> Any:
+    """A future cannot hold a StopIteration, and a GeneratorExit closes the coroutine that awaits it: whoever waits for its
+    end would wait for ever. Coroutines turn the first into a RuntimeError as well."""
     try:
         return function()
-    except StopIteration as error:
-        raise RuntimeError("the function raised StopIteration") from error
+    except (StopIteration, GeneratorExit) as error:
+        raise RuntimeError(f"the function raised {type(error).__name__}") from error
 
 
 class LoopCalls(Threads):

@@ -4,7 +4,6 @@ ended, and nothing of it if it fails."""
 from __future__ import annotations
 
 import logging
-from asyncio import CancelledError
 from typing import Any
 
 from emberflow.errors import CallLogFailed, describe_cause
@@ -156,7 +155,10 @@ class ActionRunner(KeyedOperator):
                 if result is not None:
                     check_result(result)
                 self._finish_action(run, context)
-            except (Exception, CancelledError) as error:
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:
+                # Of any class: libraries raise some that are no Exception (SystemExit, a panic of a Rust extension).
                 self._action_failed(run, action, event, context, error)
         return True
 
@@ -212,8 +214,8 @@ class ActionRunner(KeyedOperator):
                     check_result(result)
             except Exception as error:
                 failure = error
-            except (CancelledError, SystemExit, KeyboardInterrupt) as error:
-                if not run.detached:
+            except BaseException as error:
+                if not run.detached or isinstance(error, GeneratorExit):
                     raise
                 # Nobody else would say that it has ended, and it would begin again for ever.
                 failure = RuntimeError(f"the action ended with {describe_cause(error)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -342,12 +343,49 @@ def test_a_skipped_input_is_logged_without_advice_to_skip_it(caplog: pytest.LogC
     assert "ON_ERROR" not in caplog.text
 
 
-def test_a_call_that_exits_is_a_failure_like_any_other() -> None:
+class Panic(BaseException):
+    """As extensions in Rust raise it (`pyo3_runtime.PanicException`)."""
+
+
+def _waits(raised: BaseException) -> Agent:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         await asyncio.sleep(0)
-        raise SystemExit(3)
+        raise raised
 
-    assert "SystemExit: 3" in failure(agent_of(act), ActionFailed)
+    return agent_of(act)
+
+
+def _calls(raised: BaseException) -> Agent:
+    def call() -> None:
+        raise raised
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await ctx.durable_execute_async(call)
+
+    return agent_of(act)
+
+
+def _runs_through(raised: BaseException) -> Agent:
+    def act(event: InputEvent, ctx: RunnerContext) -> None:
+        raise raised
+
+    return agent_of(act)
+
+
+@pytest.mark.parametrize("act", [_waits, _calls, _runs_through])
+@pytest.mark.parametrize(
+    "raised", [SystemExit(3), Panic("out of range"), BaseExceptionGroup("two", [Panic()])]
+)
+def test_an_action_that_raises_no_exception_fails_like_any_other(
+    act: Callable[[BaseException], Agent], raised: BaseException
+) -> None:
+    text = failure(act(raised), ActionFailed)
+    assert f"{type(raised).__name__}: {raised}" in text
+
+
+@pytest.mark.parametrize("act", [_waits, _calls])
+def test_a_call_that_closes_itself_is_a_failure(act: Callable[[BaseException], Agent]) -> None:
+    assert "GeneratorExit" in failure(act(GeneratorExit()), ActionFailed)
 
 
 def test_actions_that_yield_or_return_lists_of_events() -> None:
