@@ -24,7 +24,7 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.engines.spark import batch_record
+from emberflow.engines.spark import batch_record, worker
 from emberflow.streams import StreamExecutionEnvironment
 from tests.property.micro_batches import Death, MicroBatches
 
@@ -202,6 +202,31 @@ def test_a_failure_without_a_call_that_was_committed_stays_one() -> None:
         finally:
             query.end()
     assert query.committed == [("a", 0, "letter"), ("a", 1, 1)]
+
+
+class Uneven(Waits):
+    """Its first action may fail without a durable call."""
+
+    @action(InputEvent)
+    async def first(self, event: InputEvent, ctx: RunnerContext) -> None:
+        if "a0" in SERVICE.fails:
+            raise ConnectionError("a0")
+        ctx.send_event(Event("asked", {"number": event.input[1], "answer": ""}))
+
+
+def test_what_a_lost_attempt_parked_is_not_waited_for_when_its_run_has_failed() -> None:
+    """Held inputs keep sources back, and parked actions make batches run: neither may stay for ever."""
+    SERVICE.__init__()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        query = MicroBatches(graph(Uneven()), Path(folder), monkeypatch)
+        fails = iter([set[str](), {"a0"}])
+        try:
+            query.run([("a", 0)], [Death.BEFORE_THE_TASK_ENDS], lambda: SERVICE.fails.update(next(fails)))
+            query.run([], [], lambda: None)
+            (log,) = worker._logs.values()
+            assert (query.committed, log.parked(), log.held_inputs()) == ([("a", 0, "letter")], [], Counter())
+        finally:
+            query.end()
 
 
 def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.MonkeyPatch) -> None:

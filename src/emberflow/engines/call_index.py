@@ -106,6 +106,13 @@ class CallIndex:
         """Whether there is anything to be dropped when the action is done."""
         return action in self._calls_of or action in self._parked or action in self._forgotten
 
+    def last_behind(self, action: str) -> str | None:
+        """The last action that is known of the same run, behind this one."""
+        key, order = _key_of(action), _place_of(action)[2]
+        known = self._actions_of.get(key, set[str]()) | self._parked_of.get(key, set[str]())
+        behind = [item for item in known if order < _place_of(item)[2] < (order[0] + 1, 0)]
+        return max(behind, key=lambda item: _place_of(item)[2], default=None)
+
     def mark_of(self, call_id: str) -> str:
         return self._mark_of[call_id]
 

@@ -178,6 +178,12 @@ class StoredCallLog:
             self._note((DONE, self._epoch, self._place, self._attempt, action))
             self._remember(DONE, action)
 
+    def gave_up(self, action: str) -> None:
+        """The action's run has failed for good, once the epoch is committed."""
+        last = self._index.last_behind(action)
+        if last is not None:
+            self.done(last)
+
     def notes(self) -> Notes:
         """What the present attempt has noted, for one that takes its place."""
         return self._notes

@@ -287,6 +287,8 @@ class ActionRunner(KeyedOperator):
             self.metrics.get_counter("handled_failures").inc()
             return
         self._run_failed(run, action.name, event, error, attempts)
+        if self.log is not None:
+            self.log.gave_up(context.call_prefix)
 
     def _run_failed(
         self, run: AgentRun, action: str, event: Event, error: BaseException, attempts: int = 1

@@ -79,6 +79,11 @@ class CallLog(Recorded, Protocol):
         """The action has ended for good, once what it did is committed: its calls are not needed any more."""
         ...
 
+    def gave_up(self, action: str) -> None:
+        """The same for an action that failed, and its run with it: where an earlier attempt came further, what that left
+        of the run is not needed either."""
+        ...
+
 
 class ActionCalls:
     """The durable calls of one action, in the order in which it makes them."""

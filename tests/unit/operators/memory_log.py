@@ -45,3 +45,6 @@ class MemoryLog:
 
     def done(self, action: str) -> None:
         self.parked.discard(action)
+
+    def gave_up(self, action: str) -> None:
+        pass
