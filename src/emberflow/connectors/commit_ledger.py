@@ -1,6 +1,7 @@
 """The write-ahead ledger of a file sink: which epochs are visible.
 
     base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-{subtask}-{n}.{attempt}   written, not visible
+    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-0000-0.decided            the epoch's files were all there
     base/_emberflow/{job}-{sink}/{epoch}-{f}.json                                 decided: these files become those
     base/_emberflow/{job}-{sink}/{epoch}.done                                     all of them have
     base/_emberflow/{job}-{sink}/ledger.json                                      which ledger this is, and whose
@@ -151,6 +152,8 @@ class CommitLedger:
                 f"the files staged for epoch {epoch} are gone from {self.staging}: {', '.join(missing[:3])}",
                 way_out="keep the sink's _emberflow folder while the job runs; it must be one folder for all workers",
             )
+        # Beside the files, and with them wherever they go: where it is, a file that is gone has become visible before.
+        (self.staging / _mark(epoch)).touch(0o600)
         entry = _Entry(epoch, self._fence, f"{epoch:08d}{_suffix(self._fence)}.json")
         body = {"version": VERSION, "epoch": epoch, "renames": [list(pair) for pair in renames]}
         write_json(self._folder / entry.name, body)
@@ -168,7 +171,10 @@ class CommitLedger:
                 os.replace(staged, target)
             except FileNotFoundError:
                 if not target.exists():
+                    # First of all: an older start finds its files gone, too.
                     self.check_fence()
+                    if (self.staging / _mark(entry.epoch)).exists():
+                        continue  # Visible before a crash, and taken away since by whoever reads the folder.
                     raise SinkFailed(
                         f"{target} was to become visible in epoch {entry.epoch}, but what was staged for it is gone",
                         way_out="keep the sink's _emberflow folder while the job runs; start over with another folder",
@@ -231,6 +237,11 @@ class CommitLedger:
 
     def _staging_of(self, fence: int) -> Path:
         return self._folder / f"inprogress{_suffix(fence)}"
+
+
+def _mark(epoch: int) -> str:
+    """Named like a staged file, and cleared with those of its epoch."""
+    return f"{epoch:08d}-0000-0.decided"
 
 
 def _suffix(fence: int) -> str:

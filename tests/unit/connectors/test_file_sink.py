@@ -214,6 +214,44 @@ def test_a_repeated_epoch_stays_recognised_when_its_record_is_cleaned_and_its_fi
     assert visible(tmp_path) == {}
 
 
+@pytest.mark.parametrize("lost", ["nothing", "staging"])
+@pytest.mark.parametrize("renamed", [1, 2])
+def test_files_taken_away_after_a_crash_in_the_middle_of_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: int, lost: str
+) -> None:
+    """A reader may move what is visible, also before the ledger says that all of the epoch is. Staged files may not go."""
+    sink = strings(tmp_path).build()
+    run_epoch(sink, 0, ["a"])
+    replaced: list[Any] = []
+    real = os.replace
+
+    def crash(source: Any, target: Any) -> None:
+        if len(replaced) == renamed and not str(source).endswith(".tmp"):
+            raise KeyboardInterrupt
+        real(source, target)
+        if Path(target).parent == tmp_path:
+            replaced.append(target)
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        run_epoch(sink, 1, ["b"], ["c"])
+    monkeypatch.undo()
+    for path in tmp_path.glob("part-*"):
+        path.unlink()
+    if lost == "staging":
+        for path in CommitLedger(str(tmp_path), JOB, SINK).staging.iterdir():
+            path.unlink()
+        with pytest.raises(SinkFailed, match="what was staged for it is gone"):
+            sink.take_over(JOB, SINK, 2)
+        return
+
+    assert sink.take_over(JOB, SINK, 2).epoch == 1
+    assert sorted(visible(tmp_path).values()) == ["b\n", "c\n"][renamed:]
+    ledger = CommitLedger(str(tmp_path), JOB, SINK, 2)
+    ledger.commit(2, [])
+    assert list(ledger.staging.iterdir()) == []
+
+
 def test_left_overs_of_dead_attempts_go_but_later_epochs_stay(tmp_path: Path) -> None:
     sink = strings(tmp_path).build()
     dead, later = writer_of(sink, 0, 0, "dead"), writer_of(sink, 1, 0, "later")
