@@ -157,7 +157,9 @@ def of_first_form(uids: Iterable[str]) -> str:
         return ""
     return (
         f"uids such as {found[0]!r} were derived by an earlier version of emberflow, which this one derives differently: "
-        f"give each step the uid it had, e.g. .uid({found[0]!r})"
+        f"give each step the uid it had, e.g. .uid({found[0]!r}). A sink that is not in the program (of dead letters) cannot be "
+        "given one: make a savepoint of the checkpoint (emberflow savepoint create) and start from that with an empty "
+        "checkpoint directory"
     )
 
 
