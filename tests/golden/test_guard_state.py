@@ -6,12 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from emberflow.agents import Agent, AgentExecutionOptions, Budget, Event, InputEvent, OutputEvent
 from emberflow.events.codecs import decode
 from emberflow.testing import ManualClock
 from tests.unit.operators.test_agent_calls import AgentHarness, Turn
 
-FILE = Path(__file__).parent / "v1" / "agent_guards.bin"
+FILE = Path(__file__).parent / "v1" / "agent_guards_with_failures.bin"
+EARLIER = Path(__file__).parent / "v1" / "agent_guards.bin"
+"""Without the names of actions that had failed before the one that waits."""
 UPDATE = False
 
 
@@ -52,10 +56,11 @@ def stored_now() -> bytes:
     return data
 
 
-def test_guards_at_work_go_on() -> None:
-    if UPDATE and not FILE.exists():
-        FILE.write_bytes(stored_now())
-    again = harness(FILE.read_bytes())
+@pytest.mark.parametrize("file", [FILE, EARLIER], ids=lambda file: file.stem)
+def test_guards_at_work_go_on(file: Path) -> None:
+    if UPDATE and not file.exists():
+        file.write_bytes(stored_now())
+    again = harness(file.read_bytes())
     again.resume()
     again.calls.finish_all()
     again.advance_clock(500)

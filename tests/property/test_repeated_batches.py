@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,35 @@ def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.Monkey
     monkeypatch.setattr(batch_record.TaskRecord, "__init__", forgetful)
     with pytest.raises(AssertionError):
         check(_PARKED_THEN_ANSWERED, set())
+
+
+class Counts(Agent):
+    @action(InputEvent)
+    async def count(self, event: InputEvent, ctx: RunnerContext) -> None:
+        key, number = event.input
+        await ctx.durable_execute_async(ask, f"{key}{number}")
+        seen = (ctx.short_term_memory.get("seen") or 0) + 1
+        ctx.short_term_memory.set("seen", seen)
+        ctx.send_event(OutputEvent((key, number, seen)))
+
+
+def test_an_outcome_on_memory_that_was_given_up_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the attempt that was given up the first input failed, and the second one ran without what it had written; in the
+    repetition the first one succeeds, while the second one's action still goes on from before."""
+    SERVICE.__init__()
+    SERVICE.fails = {"a0"}
+    query = MicroBatches(graph(Counts()), tmp_path, monkeypatch)
+    query.kills = lambda: False
+    try:
+        query.run([("a", 0), ("a", 1)], [Death.BEFORE_THE_TASK_ENDS], lambda: SERVICE.answers.update({"a0"}))
+        SERVICE.everything = True
+        for _ in range(500):
+            query.run([], [], lambda: time.sleep(0.002))
+            if len(query.committed) == 2:
+                break
+    finally:
+        query.end()
+    assert query.committed == [("a", 0, 1), ("a", 1, 2)]
+    assert SERVICE.made["a1"] == 1, "its answer is found in the log"

@@ -276,6 +276,9 @@ class ActionRunner(KeyedOperator):
     ) -> None:
         context.fail()
         self.failed = True
+        if self.parks:
+            failed = run.scope.work.failed
+            failed[run.key] = (*failed.get(run.key, ()), context.call_prefix)
         run.journal.undo()
         run.take_back(context.sent)
         if context.beyond is not None:

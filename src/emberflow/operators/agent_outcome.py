@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
@@ -29,6 +29,14 @@ class ActionOutcome:
     """An exception as it is was left by the first version."""
     spent: Amounts = field(default_factory=Amounts)
     later: list[Due] = field(default_factory=list[Due])
+    base: tuple[str, ...] = ()
+    """Actions of the key that had failed before, since state was last committed: what the action could see of memory."""
+
+    def __setstate__(self, state: Any) -> None:
+        # As a dataclass with slots does it; earlier versions had fewer.
+        object.__setattr__(self, "base", ())
+        for item, value in zip(fields(self), state, strict=False):
+            object.__setattr__(self, item.name, value)
 
 
 def raised_by(outcome: ActionOutcome) -> BaseException | None:
@@ -58,11 +66,17 @@ async def leave_behind(
     spent: Amounts = {} if beyond is None else beyond.spent
     if failure is None:
         later = [] if beyond is None else beyond.later
-        outcome = ActionOutcome(sent=sent, writes=run.journal.writes, spent=spent, later=later)
+        outcome = ActionOutcome(
+            sent=sent, writes=run.journal.writes, spent=spent, later=later, base=run.failures
+        )
     else:
         # What a failed action spent is spent all the same.
         outcome = ActionOutcome(
-            sent=[], writes=[], error=stored(*unwrapped(failure), run.agent.resources.secrets), spent=spent
+            sent=[],
+            writes=[],
+            error=stored(*unwrapped(failure), run.agent.resources.secrets),
+            spent=spent,
+            base=run.failures,
         )
     record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
     try:

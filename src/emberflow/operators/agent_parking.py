@@ -28,13 +28,15 @@ _BEFORE_PARKING = 0
 class Work:
     """What is in flight in one scope."""
 
-    __slots__ = ("holds", "parked", "runs")
+    __slots__ = ("failed", "holds", "parked", "runs")
 
     def __init__(self) -> None:
         self.runs: dict[Any, AgentRun] = {}
         self.holds = WatermarkHolds()
         self.parked: dict[Any, Segment] = {}
         """Keys whose stored run has not been looked at yet."""
+        self.failed: dict[Any, tuple[str, ...]] = {}
+        """By key: actions that have failed since the scope was stored."""
 
 
 class RunKeeper(ActionRunner):
@@ -105,6 +107,7 @@ class RunKeeper(ActionRunner):
             del scope.parked[key]
             # A store may have dropped entries from memory; this one is still written to.
             scope.entries[key] = run.entry
+        scope.work.failed.clear()
 
     def let_go(self) -> None:
         for run in self.scope.work.runs.values():
@@ -158,6 +161,10 @@ class RunKeeper(ActionRunner):
         if run.dormant:
             return
         found = None if self.log is None else self.log.find(outcome_id(action_id))
+        if found is not None and self.log is not None and found.value.base != run.failures:
+            # Of an attempt that was given up, in which other actions had failed: it worked on another memory.
+            self.log.forget([outcome_id(action_id)])
+            found = None
         if found is not None:
             # A copy: what the run does to it must not be found in the log if the batch is repeated.
             self._take(run, apart(found.value))

@@ -38,6 +38,7 @@ class AgentRun(RunMemory):
     """Belongs to one key from its first input until nothing of the key is in flight any more."""
 
     __slots__ = (
+        "_failed_before",
         "_ordinal",
         "_prefix",
         "context",
@@ -75,6 +76,7 @@ class AgentRun(RunMemory):
         self.failure: Failure | None = None
         """How the action failed whose fallback is the next, or the current, one."""
         self.spent: Amounts = {}
+        self._failed_before: tuple[str, ...] = ()
         self.early = False
         """Begun because the input has ended; nothing is sent for later any more."""
 
@@ -143,6 +145,11 @@ class AgentRun(RunMemory):
         """Events of an attempt that failed: their ids are given again."""
         self._ordinal -= len(sent)
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Actions of the key that failed, from the state on in which the waiting action was not yet begun."""
+        return (*self._failed_before, *self.scope.work.failed.get(self.key, ()))
+
     def key_spent(self) -> KeySpending:
         """What the key has spent by actions that have ended."""
         return self.entry.get(BUDGETS, {})
@@ -189,7 +196,12 @@ class AgentRun(RunMemory):
 
     def _saved_guards(self) -> dict[str, Any]:
         """Empty for most runs."""
-        found: dict[str, Any] = {"failure": self.failure, "spent": self.spent, "early": self.early}
+        found: dict[str, Any] = {
+            "failure": self.failure,
+            "spent": self.spent,
+            "early": self.early,
+            "failed": self.failures,
+        }
         if self.agent.keeps_first:
             found["first"] = self.first
         return {name: value for name, value in found.items() if value}
@@ -217,6 +229,7 @@ class AgentRun(RunMemory):
         guards: dict[str, Any] = fields.pop() if version == _WITH_GUARDS else {}
         self.failure, self.first = guards.get("failure"), guards.get("first")
         self.spent, self.early = guards.get("spent", {}), guards.get("early", False)
+        self._failed_before = guards.get("failed", ())
         self.sequence, self.timestamp, self.steps, self._ordinal, sensory, tasks, waiting = fields
         self._prefix = ""
         self.new_sensory(sensory)
