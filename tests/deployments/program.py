@@ -66,8 +66,7 @@ def where_the_code_is(value: Any) -> Any:
     """Proves that a worker runs the code that was shipped, not one that happens to be installed."""
     import emberflow
 
-    folder = os.path.dirname(os.path.dirname(emberflow.__file__))
-    return (*value, "shipped" if os.path.basename(folder).startswith("emberflow-") else "installed")
+    return (*value, "shipped" if f"{os.sep}emberflow-code-" in emberflow.__file__ else "installed")
 
 
 def session(kind: str) -> Any:
