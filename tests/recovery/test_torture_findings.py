@@ -109,6 +109,7 @@ def test_a_clock_set_back_does_not_stop_the_planner_of_spark(monkeypatch: pytest
         max_parallelism=8,
         batch=False,
         channels={0: 1},
+        start_positions={0: [[position, False] for position in paced_source().start(1)]},
         at_end={0: False},
         max_records=3,
         client_dir="",

@@ -25,6 +25,7 @@ from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.connectors.dead_letters import letters_folder
 from emberflow.engines.limit_ledger import FileLedger, FileLedgers
 from emberflow.engines.local.checkpoints import FILES_FOLDER, FileCheckpoints, read_checkpoint
+from emberflow.engines.ownership import FOLDER, Fence
 from emberflow.errors import EmberflowError
 from emberflow.observability.event_file import safe_name
 from emberflow.operators.model_limits import ModelLimits
@@ -175,6 +176,7 @@ def test_whoever_can_write_the_checkpoint_directory_runs_code(tmp_path: Path) ->
     newest = max((directory / FILES_FOLDER).glob("chk-*.ckpt"))
     checkpoint, _ = read_checkpoint(newest)
     store = FileCheckpoints(directory)
+    store.own(Fence(str(directory), max(int(path.stem) for path in (directory / FOLDER).glob("*.json"))))
     store.save(replace(checkpoint, epoch=checkpoint.epoch + 1, sources={"planted": Bomb(mark)}), {})
     assert not mark.exists()
     start()

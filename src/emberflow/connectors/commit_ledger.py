@@ -90,22 +90,33 @@ class CommitLedger:
         """A start of the job begins. Nothing of an older one becomes visible from here on, but what was decided. Returns the
         ledger's id, which it keeps for its life. `mode` is for the folders that it makes."""
         self.check_fence()
-        make_folder(self.staging, mode)
         known = self._identity()
+        if known is None:
+            self._check_is_new()
+            make_folder(self._folder, mode)
+            known = uuid.uuid4().hex, 0
+            # Before any folder of this version: one that is found without it has lost it.
+            write_json(self._folder / IDENTITY, {"version": VERSION, "id": known[0], "fencing_epoch": 0})
+        make_folder(self.staging, mode)
         # First the files, then the decisions: a decision that is missed below has none of its files any more.
         for fence in self._fences():
             if fence != self._fence:
                 self._move_staged(self._staging_of(fence))
         for entry in self._entries("json"):
-            if known is None or entry.fence >= known[1]:
+            if entry.fence >= known[1]:
                 self._finish(entry)
             else:
                 # Made after another start had looked for decisions.
                 (self._folder / entry.name).unlink(missing_ok=True)
-        identity = uuid.uuid4().hex if known is None else known[0]
-        body = {"version": VERSION, "id": identity, "fencing_epoch": self._fence}
-        write_json(self._folder / IDENTITY, body)
-        return identity
+        write_json(
+            self._folder / IDENTITY, {"version": VERSION, "id": known[0], "fencing_epoch": self._fence}
+        )
+        return known[0]
+
+    def _check_is_new(self) -> None:
+        """A ledger without an id is new, or of a version that had neither ids nor staging folders of each start."""
+        if any(self._fences()) and (self._entries("json") or self._entries("done")):
+            raise corrupt(self._folder / IDENTITY, "it is missing beside the epochs of the ledger", _LOST)
 
     def commit(self, epoch: int, renames: Sequence[Sequence[str]]) -> None:
         """Make an epoch visible, unless it or a later one is: then what was staged for it is thrown away."""

@@ -124,7 +124,7 @@ def test_usage_sees_this_process() -> None:
 
 def test_the_growth_source_fills_then_touches_the_same_keys() -> None:
     source = FillThenTouch(keys=10, touched=4, batches=2)
-    chunks = list(source.read(1, source.start(1), 3))
+    chunks = list(source.read(1, source.start(2)[1], 3))
     assert [[key for key, _ in chunk.values] for chunk in chunks] == [[1, 3, 5], [7, 9], [1, 3], [1, 3]]
     assert [chunk.end for chunk in chunks] == [False, False, False, True]
     assert source.plan(1, 0, 3) == (chunks[0].position, False)

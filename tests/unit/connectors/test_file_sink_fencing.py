@@ -14,7 +14,7 @@ from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.connectors.file_sink import FileSink
 from emberflow.connectors.file_sink_options import Encoder
 from emberflow.connectors.sink import WriterContext
-from emberflow.errors import OwnershipLost
+from emberflow.errors import CorruptData, OwnershipLost
 from emberflow.events.batch import Batch
 from emberflow.events.stored_files import write_json
 
@@ -150,3 +150,20 @@ def test_a_ledger_of_the_version_before_goes_on(tmp_path: Path) -> None:
     assert sink.take_over(JOB, SINK, 7).epoch == 0
     sink.commit_fenced(JOB, SINK, 1, prepared, 7)
     assert visible(tmp_path) == lines(0, "old") + lines(1, "old")
+
+
+def test_a_ledger_without_its_identity_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    sink = sink_in(tmp_path)
+    sink.take_over(JOB, SINK, 1)
+    sink.commit_fenced(JOB, SINK, 0, staged(sink, 0, 1, "old"), 1)
+    (path,) = tmp_path.rglob("ledger.json")
+    kept = path.read_bytes()
+    path.unlink()
+    before = sorted(tmp_path.rglob("*"))
+
+    with pytest.raises(CorruptData, match=r"ledger\.json"):
+        sink.take_over(JOB, SINK, 2)
+
+    assert sorted(tmp_path.rglob("*")) == before
+    path.write_bytes(kept)
+    assert sink.take_over(JOB, SINK, 2).epoch == 0
