@@ -16,6 +16,7 @@ from emberflow.engines.local.checkpoints import Checkpoint
 from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.engines.offline_savepoint import create_savepoint
 from emberflow.errors import ClassMissing, CorruptData
+from emberflow.events import codecs
 from emberflow.events.codecs import encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.group_layout import GroupLayout
@@ -141,6 +142,12 @@ class Keeps(KeyedProcessFunction):
         yield value
 
 
+@pytest.fixture(autouse=True)
+def strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that look into savepoints let unknown classes pass, for the rest of their process; tests share one."""
+    monkeypatch.setattr(codecs, "_missing_classes", None)
+
+
 @pytest.fixture
 def thing(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("moved_away")
@@ -184,7 +191,6 @@ def test_the_state_of_a_class_that_is_gone_can_be_given_up(
 ) -> None:
     LOCAL.run(keeping, checkpoint_dir=tmp_path / "job")
     monkeypatch.delitem(sys.modules, "moved_away")
-    from emberflow.events import codecs
     from emberflow.savepoints.stand_ins import allow_unknown_classes
 
     monkeypatch.setattr(codecs, "_missing_classes", None)
