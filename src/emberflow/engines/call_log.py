@@ -108,7 +108,11 @@ class StoredCallLog:
     def belongs_to(self, fence: Fence) -> None:
         """This process serves a later start of the job as well: what it has begun goes on."""
         if fence.epoch > self._fence.epoch:
-            self._fence = fence
+            with self._lock:
+                self._fence = fence
+                if self._failure is not None and isinstance(self._failure.__cause__, OwnershipLost):
+                    # Said of the start before, which this process does not serve any more.
+                    self._failure = None
 
     def _check_owner(self) -> None:
         """A process that was replaced neither clears anything nor says what is done or running. Answers it may still give:

@@ -323,6 +323,30 @@ def test_a_replaced_process_clears_nothing_in_the_call_log(tmp_path: Path) -> No
         owner.release()
 
 
+def test_a_worker_that_serves_the_next_start_as_well_does_not_fail_for_the_one_before(tmp_path: Path) -> None:
+    """In one session Spark's workers live on: a call of the first start ends when the second one has begun."""
+    owner = lock_directory(tmp_path)
+    log = StoredCallLog(FileCallStore(tmp_path / "calls"), fence=owner.next_epoch(), claims=True)
+    log.claim("step/k-1/1/")
+    log.flush()
+    second = owner.next_epoch()
+    log.write_now(CallRecord("step/k-1/1/1", "f", "", "f()", "returned", "paid"))
+    log.claim("step/k-2/1/")
+    log._write_pending()
+    assert log._failure is not None, "it is not the first start's any more"
+
+    log.belongs_to(second)
+    log.begin(1, "0/0", 1)
+
+    assert log.claim("step/k-3/1/")
+    log.flush()
+    found = log.find("step/k-1/1/1")
+    assert found is not None
+    assert found.value == "paid"
+    log.close()
+    owner.release()
+
+
 def test_a_replaced_process_that_stands_still_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
