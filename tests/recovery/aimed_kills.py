@@ -185,7 +185,7 @@ def as_row(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 KEYS = ("ann", "bob", "eve", "joe")
-INPUTS = 96
+INPUTS = 480
 
 
 def made_input(index: int) -> tuple[str, int]:
