@@ -19,7 +19,7 @@ from typing import Any
 from emberflow.agents import Agent, Event, InputEvent, OutputEvent, RunnerContext, action
 from emberflow.connectors.file_sink import FileSink
 from emberflow.engines.call_stores.decisions import FileDecisions
-from emberflow.streams import KeyedProcessFunction
+from emberflow.streams import DataGeneratorSource, KeyedProcessFunction, RateLimiterStrategy
 from emberflow.testing import literal_files
 
 FOLDER = "EMBERFLOW_TEST_KILLS"
@@ -72,9 +72,9 @@ class AimedSink(FileSink):
         writer.write, writer.prepare = staged, prepared
         return writer
 
-    def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Any) -> None:
+    def commit_fenced(self, job_id: str, sink_id: str, epoch: int, prepared: Any, fencing_epoch: int) -> None:
         with _renames_are_steps():
-            super().commit(job_id, sink_id, epoch, prepared)
+            super().commit_fenced(job_id, sink_id, epoch, prepared, fencing_epoch)
         step("sink committed")
 
 
@@ -185,7 +185,33 @@ def as_row(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 KEYS = ("ann", "bob", "eve", "joe")
-INPUTS = 480
+INPUTS = 240
+GATE = "gate"
+
+
+class GatedSource(DataGeneratorSource):
+    """Gives no more inputs than the test has let in: whatever the machine's speed, some are left for every step."""
+
+    def __init__(self, folder: Path) -> None:
+        pace = RateLimiterStrategy.per_second(6)
+        # Without an end: only such a job takes in letters that are redriven.
+        super().__init__(made_input, count=None, rate_limiter_strategy=pace, parallelism=1)
+        self._gate = folder / GATE
+
+    def available(self, channel: int, position: Any, elapsed_ms: int) -> int | None:
+        due = super().available(channel, position, elapsed_ms)
+        return max(0, min(due or 0, let_in(self._gate.parent) - position[0]))
+
+
+def let_in(folder: Path, more: int = 0) -> int:
+    """How many inputs may come; `more` than before, up to all."""
+    gate = folder / GATE
+    allowed = min((int(gate.read_text()) if gate.exists() else 0) + more, INPUTS)
+    if more:
+        draft = gate.with_suffix(".tmp")
+        draft.write_text(str(allowed))
+        draft.rename(gate)
+    return allowed
 
 
 def made_input(index: int) -> tuple[str, int]:

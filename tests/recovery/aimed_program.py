@@ -9,26 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.agents import AgentExecutionOptions, AgentsExecutionEnvironment, ErrorHandling
-from emberflow.streams import DataGeneratorSource, RateLimiterStrategy, StreamExecutionEnvironment
+from emberflow.streams import StreamExecutionEnvironment
 from tests.recovery.aimed_kills import (
     FOLDER,
-    INPUTS,
     Desk,
     EachBatch,
     Echo,
+    GatedSource,
     aimed_files,
     as_row,
-    made_input,
 )
 
 
 def build(env: StreamExecutionEnvironment, folder: Path) -> Any:
-    source = DataGeneratorSource(
-        made_input, count=INPUTS, rate_limiter_strategy=RateLimiterStrategy.per_second(6), parallelism=1
-    )
     agents_env = AgentsExecutionEnvironment.get_execution_environment(env)
     agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.DEAD_LETTER)
-    inputs = env.from_source(source, None, "inputs")
+    inputs = env.from_source(GatedSource(folder), None, "inputs")
     return agents_env.from_datastream(inputs, lambda value: value[0]).apply(Desk(folder))
 
 

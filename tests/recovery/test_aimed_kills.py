@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +21,13 @@ from emberflow.engines.approval_answers import give_answer
 from emberflow.engines.approvals import APPROVALS_FOLDER
 from emberflow.engines.dead_letters import letters, redrive
 from emberflow.testing import read_committed
-from tests.recovery.aimed_kills import ARMED, STEPS, STRUCK, arm, expected
+from tests.recovery.aimed_kills import INPUTS, KEYS, STEPS, STRUCK, arm, expected, let_in
 from tests.recovery.torture.processes import kill_session, until
 
 PROGRAM = "tests.recovery.aimed_program"
 HANG_GUARD_S = 900
+SHARE = 15
+"""Inputs that are let in at a time."""
 
 # Nothing but a guard: a dozen starts of Spark on a machine that is eight times slower.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(4 * HANG_GUARD_S)]
@@ -57,37 +60,39 @@ def act(folder: Path) -> None:
         redrive(found)
 
 
-def test_killed_at_every_step_of_a_commit(tmp_path: Path) -> None:
-    for number, step in enumerate(STEPS):
-        process = start(tmp_path)
-        try:
-            if number % 3 != 2:
-                # Calls that were never made before: they are parked. Otherwise at once: in the repeated batch.
-                wanted = made(tmp_path) + 2
-                until(
-                    lambda wanted=wanted, process=process: made(tmp_path) >= wanted or ended(process),
-                    HANG_GUARD_S,
-                )
-            arm(tmp_path, step)
-            until(lambda process=process: (tmp_path / STRUCK).exists() or ended(process), HANG_GUARD_S)
-        finally:
-            kill_session(process.pid)
-            process.wait()
-        if not (tmp_path / STRUCK).exists():
-            # A very quick machine comes to the end of the input before the last step's turn.
-            assert number >= 4, f"{step}: {log_of(tmp_path)}"
-            break
-        (tmp_path / STRUCK).unlink()
-        act(tmp_path)
-    (tmp_path / ARMED).unlink(missing_ok=True)
-    process = start(tmp_path)
+def strike(folder: Path, step: str, sink: str = "files", in_repetition: bool = False) -> None:
+    """Start the job and kill all its processes at the step; then people act. Inputs are let in before and after the step is
+    chosen: calls that were never made before are parked by then, and there is more to commit for certain."""
+    wanted = made(folder) + 2
+    let_in(folder, SHARE)
+    if in_repetition:
+        arm(folder, step)
+    process = start(folder, sink)
     try:
-        assert until(lambda: (act(tmp_path), process.poll() is not None)[1], HANG_GUARD_S), log_of(tmp_path)
+        if not in_repetition:
+            assert until(lambda: made(folder) >= wanted or ended(process), HANG_GUARD_S), log_of(folder)
+            arm(folder, step)
+        let_in(folder, SHARE)
+        until(lambda: (folder / STRUCK).exists() or ended(process), HANG_GUARD_S)
+        assert (folder / STRUCK).exists(), f"{step}: {log_of(folder)}"
     finally:
         kill_session(process.pid)
         process.wait()
-    assert process.returncode == 0, log_of(tmp_path)
+    (folder / STRUCK).unlink()
+    act(folder)
 
+
+def test_killed_at_every_step_of_a_commit(tmp_path: Path) -> None:
+    for number, step in enumerate(STEPS):
+        strike(tmp_path, step, in_repetition=number % 3 == 2)
+    let_in(tmp_path, INPUTS)
+
+    def complete() -> bool:
+        found = read_committed(tmp_path / "output")
+        echoed = {item[1] for item in found if item[0] == "echo"}
+        return sum(item[0] != "echo" for item in found) >= len(expected()) and len(echoed) == len(KEYS) + 2
+
+    finish(tmp_path, "files", complete)
     found = read_committed(tmp_path / "output")
     assert sorted(item for item in found if item[0] != "echo") == expected()
     done = [item for item in found if item[0] == "done"]
@@ -101,29 +106,21 @@ def test_killed_at_every_step_of_a_commit(tmp_path: Path) -> None:
 def test_each_batch_is_killed_between_the_users_commit_and_sparks(tmp_path: Path) -> None:
     """A query that the user starts on `to_dataframe()`, with foreachBatch."""
     for step in ("decision stored", "sink committed", "sink committed"):
-        process = start(tmp_path, "each-batch")
-        try:
-            wanted = made(tmp_path) + 2
-            assert until(lambda wanted=wanted: made(tmp_path) >= wanted, HANG_GUARD_S), log_of(tmp_path)
-            arm(tmp_path, step)
-            assert until((tmp_path / STRUCK).exists, HANG_GUARD_S), f"{step}: {log_of(tmp_path)}"
-        finally:
-            kill_session(process.pid)
-            process.wait()
-        (tmp_path / STRUCK).unlink()
-        act(tmp_path)
+        strike(tmp_path, step, "each-batch")
+    let_in(tmp_path, INPUTS)
 
     def rows() -> list[Any]:
         files = sorted((tmp_path / "output").glob("*.json"))
         return [tuple(row) for path in files for row in json.loads(path.read_text())]
 
-    finish_query(tmp_path, "each-batch", rows)
+    finish(tmp_path, "each-batch", lambda: len(rows()) >= len(of_a_query()))
     assert_complete(rows())
 
 
 def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Path) -> None:
     """Spark's own file sink has committed a batch that Spark cannot: it finds a directory in the place of its file."""
     for _ in range(2):
+        let_in(tmp_path, SHARE)
         process = start(tmp_path, "parquet")
         commits = tmp_path / "spark" / "commits"
         try:
@@ -132,17 +129,19 @@ def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Pat
             # Not the next one, which may be about to be committed.
             blocked = commits / str(len(list(commits.glob("[0-9]*"))) + 2)
             blocked.mkdir(parents=True)
+            let_in(tmp_path, SHARE)
             assert until(lambda process=process: process.poll() is not None, HANG_GUARD_S), log_of(tmp_path)
         finally:
             kill_session(process.pid)
             process.wait()
         blocked.rmdir()
         act(tmp_path)
+    let_in(tmp_path, INPUTS)
 
     def rows() -> list[Any]:
         return committed_parquet(tmp_path / "output")
 
-    finish_query(tmp_path, "parquet", rows)
+    finish(tmp_path, "parquet", lambda: len(rows()) >= len(of_a_query()))
     assert_complete(rows())
 
 
@@ -157,14 +156,14 @@ def committed_parquet(folder: Path) -> list[Any]:
     return [tuple(row.values()) for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
 
 
-def finish_query(folder: Path, sink: str, rows: Callable[[], list[Any]]) -> None:
-    """Until there are as many rows as there must be, and then for as long as some would still come."""
+def finish(folder: Path, sink: str, complete: Callable[[], bool]) -> None:
+    """Until there is all that must be, and then for a while in which more would still come."""
     process = start(folder, sink)
     try:
-        enough = len(of_a_query())
-        assert until(lambda: (act(folder), len(rows()) >= enough)[1], HANG_GUARD_S), log_of(folder)
-        batches = len(list((folder / "spark" / "offsets").glob("[0-9]*")))
-        until(lambda: len(list((folder / "spark" / "offsets").glob("[0-9]*"))) > batches, 5)
+        until(lambda: (act(folder), complete() or ended(process))[1], HANG_GUARD_S)
+        assert complete(), log_of(folder)
+        time.sleep(5)
+        assert not ended(process), log_of(folder)
     finally:
         kill_session(process.pid)
         process.wait()

@@ -68,9 +68,12 @@ class AgentBuilder:
             self._output = self._stream.add_step(spec, plan.name)
             return self
         folder = letters_folder(directory, self._name_for_files(plan.name))
-        self._output = with_redriven(self._stream, folder).add_step(spec, plan.name)
+        bounded = self._stream.env.program.freeze("input", {node for node, _ in self._stream.outlets}).bounded
+        self._output = with_redriven(self._stream, folder, bounded=bounded).add_step(spec, plan.name)
         letters = self._output.get_side_output(DEAD_LETTERS)
-        letters.sink_to(letter_sink(folder, takes_pairs=self._takes_pairs)).name("dead letters")
+        letters.sink_to(letter_sink(folder, takes_pairs=self._takes_pairs, bounded=bounded)).name(
+            "dead letters"
+        )
         self._letters_sink = self._stream.env.program.last
         return self
 
@@ -127,9 +130,8 @@ class AgentBuilder:
         return self._output
 
 
-def with_redriven(stream: KeyedStream, folder: str) -> KeyedStream:
+def with_redriven(stream: KeyedStream, folder: str, *, bounded: bool) -> KeyedStream:
     """The stream together with the dead letters that are to be tried again."""
-    bounded = stream.env.program.freeze("input", {node for node, _ in stream.outlets}).bounded
     name = f"{ASIDE}redriven-{os.path.basename(folder)}"
     source = stream.env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters").uid(name)
     # It is silent most of the time, and must not hold back event time.

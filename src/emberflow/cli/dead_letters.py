@@ -29,8 +29,8 @@ examples:
 
 DIR is the checkpoint directory of the job. Letters are written if the agents' option 'on-error' is 'dead-letter' and
 the program does not take their stream itself. A redriven input is taken in by the job, exactly once, as an input of its
-key: within a second if the job runs, else when it is started again. A job that has come to the end of its input takes
-in nothing more: write the inputs to a file with --to.
+key: within a second if the job runs, else when it is started again. Letters of a job whose
+input is bounded are refused, because it takes in nothing more: write the inputs to a file with --to.
 
 {EXIT_CODES_HELP}"""
 

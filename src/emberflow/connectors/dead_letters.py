@@ -46,8 +46,10 @@ def letters_folder(checkpoint_dir: str, agent: str) -> str:
 class LetterEncoder(Encoder):
     """A letter as JSON for people and tools; beside it the record itself, for the way back."""
 
-    def __init__(self, takes_pairs: bool) -> None:
+    def __init__(self, takes_pairs: bool, *, bounded: bool = False) -> None:
         self._takes_pairs = takes_pairs
+        # Of a job that reads no letters after its first start: who asks for another try must be told.
+        self._extra = {"bounded": True} if bounded else {}
 
     def encode(self, value: Any) -> bytes:
         letter: dict[str, Any] = value
@@ -59,7 +61,7 @@ class LetterEncoder(Encoder):
             except NotSerializable:
                 record = None  # Read by people all the same.
         shown = {**letter, "key": _plain(letter["key"]), "input": _plain(letter["input"])}
-        return (json.dumps({"version": VERSION, **shown, "record": record}) + "\n").encode()
+        return (json.dumps({"version": VERSION, **shown, **self._extra, "record": record}) + "\n").encode()
 
 
 def _plain(value: Any) -> Any:
@@ -70,10 +72,11 @@ def _plain(value: Any) -> Any:
     return value if len(text) <= _LONGEST else shorten(value, _LONGEST)
 
 
-def letter_sink(folder: str, *, takes_pairs: bool) -> FileSink:
+def letter_sink(folder: str, *, takes_pairs: bool, bounded: bool) -> FileSink:
     """The sink of letters that the program does not take itself."""
     config = OutputFileConfig.builder().with_part_prefix("letters").with_part_suffix(".jsonl").build()
-    builder = FileSink.for_row_format(os.path.join(folder, LETTERS), LetterEncoder(takes_pairs))
+    encoder = LetterEncoder(takes_pairs, bounded=bounded)
+    builder = FileSink.for_row_format(os.path.join(folder, LETTERS), encoder)
     return builder.with_output_file_config(config).with_private_files().build()
 
 

@@ -44,7 +44,9 @@ class Letter:
         return self.body["id"]
 
     def to_json(self) -> dict[str, Any]:
-        shown = {name: value for name, value in self.body.items() if name not in ("record", "version")}
+        shown = {
+            name: value for name, value in self.body.items() if name not in ("record", "version", "bounded")
+        }
         return {**shown, "redriven": self.redriven}
 
 
@@ -83,9 +85,15 @@ def redrive(wanted: Sequence[Letter], *, again: bool = False) -> list[Letter]:
     """Asks for another try of letters; returns those that were asked for now.
 
     One that was asked for before is left out, or with `again` tried once more. Raises InvalidArgument for a letter that
-    holds no input.
+    holds no input, and for one of a job with bounded input, which reads letters at its first start only.
     """
     for letter in wanted:
+        if letter.body.get("bounded"):
+            raise InvalidArgument(
+                f"the letter {letter.id} cannot be redriven to its job",
+                cause="the job's input is bounded: it takes in nothing that is added after its first start",
+                way_out="emberflow dead-letters redrive ... --to FILE writes the inputs to a file for another run",
+            )
         if not letter.body.get("record"):
             raise InvalidArgument(
                 f"the letter {letter.id} cannot be tried again",

@@ -125,14 +125,16 @@ def test_inputs_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["redrive", "{dir}", "9"], "'9' names no letter"),
         (["show", "{dir}", "000"], "'000' is the beginning of several letters"),
         (["redrive", "{dir}", "0005"], "cause: it came from a delayed event, not from an input"),
+        (["redrive", "{dir}", "0006"], "cause: the job's input is bounded"),
+        (["redrive", "{dir}", "--all"], "redrive ... --to FILE writes the inputs to a file"),
         (["list", "{dir}/none"], "name the checkpoint directory of the job"),
     ],
-    ids=["none", "both", "unknown", "several", "timer", "no-directory"],
+    ids=["none", "both", "unknown", "several", "timer", "bounded", "bounded-all", "no-directory"],
 )
 def test_what_cannot_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
-    write(tmp_path, letter(1), letter(2), letter(5, event_type="later"))
+    write(tmp_path, letter(1), letter(2), letter(5, event_type="later"), letter(6, bounded=True))
     code = main(["dead-letters", *(item.format(dir=tmp_path) for item in arguments)])
     assert code == ExitCode.BAD_PROGRAM
     assert text in capsys.readouterr().err
