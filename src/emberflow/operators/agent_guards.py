@@ -11,7 +11,7 @@ import inspect
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from emberflow.errors import (
     BudgetExceeded,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from emberflow.operators.agent_routes import RunnableAction
     from emberflow.operators.runner_context import RunnerContext
 
-NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, CallLogFailed, StepLimitReached)
+NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, StepLimitReached)
 """Another attempt would meet the same."""
 
 
@@ -57,8 +57,26 @@ class GaveUp(Exception):
 
 
 def unwrapped(error: BaseException) -> tuple[BaseException, int]:
-    """What the action raised, and in how many attempts."""
-    return (error.error, error.attempts) if isinstance(error, GaveUp) else (error, 1)
+    """What the action raised, and in how many attempts. Whatever it made of a log that failed is the log's failure."""
+    raised, attempts = (error.error, error.attempts) if isinstance(error, GaveUp) else (error, 1)
+    return log_failure(raised) or raised, attempts
+
+
+def log_failure(error: BaseException) -> CallLogFailed | None:
+    """The failure of the log that an error is, holds or came from: no fault of the action, and not for its fallback."""
+    met: set[int] = set()
+    ahead: list[BaseException | None] = [error]
+    while ahead:
+        found = ahead.pop()
+        if found is None or id(found) in met:
+            continue
+        if isinstance(found, CallLogFailed):
+            return found
+        met.add(id(found))
+        ahead += [found.__cause__, found.__context__]
+        if isinstance(found, BaseExceptionGroup):
+            ahead += cast("BaseExceptionGroup[BaseException]", found).exceptions
+    return None
 
 
 def message_of(error: BaseException) -> str:
@@ -91,7 +109,9 @@ async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext
 
 
 def _again(error: Exception, retry: Retry) -> bool:
-    return is_error_of(error, retry.on) and not isinstance(error, NEVER_AGAIN)
+    if isinstance(error, NEVER_AGAIN) or log_failure(error) is not None:
+        return False
+    return is_error_of(error, retry.on)
 
 
 async def _attempt(action: RunnableAction, guards: Guards, event: Any, context: RunnerContext) -> Any:

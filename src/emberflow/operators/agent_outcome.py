@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
-from emberflow.operators.agent_guards import GaveUp, unwrapped
+from emberflow.operators.agent_guards import GaveUp, log_failure, unwrapped
 from emberflow.operators.budgets import Amounts
 from emberflow.operators.durable import RETURNED, CallLog, CallRecord
 from emberflow.operators.guard_context import Beyond
@@ -62,7 +62,10 @@ async def leave_behind(
     beyond: Beyond | None = None,
 ) -> None:
     """Writes the outcome of a run that was let go. Without it the action is begun again, so whatever keeps it from
-    being written is no failure of the action."""
+    being written is no failure of the action. That the log has failed is no outcome: found by a later start, it would
+    fail a batch for a fault that is gone."""
+    if failure is not None and log_failure(failure) is not None:
+        return
     spent: Amounts = {} if beyond is None else beyond.spent
     if failure is None:
         later = [] if beyond is None else beyond.later
