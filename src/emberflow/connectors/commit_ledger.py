@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from emberflow.errors import OwnershipLost, SinkFailed, describe_cause
+from emberflow.errors import OwnershipLost, SinkFailed, SinkMismatch, describe_cause
 from emberflow.events.identity import text_identity
 from emberflow.events.stored_files import corrupt, make_folder, read_json, sync_folder, write_json
 
@@ -83,12 +83,13 @@ class CommitLedger:
     def __init__(self, base_path: str, job_id: str, sink_id: str, fence: int | None = None) -> None:
         self._base = Path(base_path)
         self._folder = _folder_of(self._base, job_id, sink_id)
-        self._fence = self._newest_fence() if fence is None else fence
+        self._fence = self.newest_fence() if fence is None else fence
         self.staging = self._staging_of(self._fence)
 
-    def take_over(self, mode: int = 0o777) -> str:
+    def take_over(self, mode: int = 0o777, *, again: bool = False) -> str:
         """A start of the job begins. Nothing of an older one becomes visible from here on, but what was decided. Returns the
-        ledger's id, which it keeps for its life. `mode` is for the folders that it makes."""
+        ledger's id, which it keeps for its life. `mode` is for the folders that it makes. A fencing epoch is of one start, which
+        may take over `again`: raises SinkMismatch if another one has it."""
         self.check_fence()
         known = self._identity()
         if known is None:
@@ -97,7 +98,7 @@ class CommitLedger:
             known = uuid.uuid4().hex, 0
             # Before any folder of this version: one that is found without it has lost it.
             write_json(self._folder / IDENTITY, {"version": VERSION, "id": known[0], "fencing_epoch": 0})
-        make_folder(self.staging, mode)
+        self._make_staging(mode, again=again)
         # First the files, then the decisions: a decision that is missed below has none of its files any more.
         for fence in self._fences():
             if fence != self._fence:
@@ -112,6 +113,19 @@ class CommitLedger:
             self._folder / IDENTITY, {"version": VERSION, "id": known[0], "fencing_epoch": self._fence}
         )
         return known[0]
+
+    def _make_staging(self, mode: int, *, again: bool) -> None:
+        try:
+            make_folder(self.staging, mode, new=self._fence > 0 and not again)
+        except FileExistsError:
+            raise SinkMismatch(
+                f"another start of the job has taken over the sink's folder {self._base}, with the same fencing epoch "
+                f"{self._fence}",
+                cause="a copy of the job's checkpoint directory was started at the same time",
+                way_out="start only one of them; a job of its own needs an empty checkpoint directory and another output "
+                "folder",
+                committed="this process has written nothing to it",
+            ) from None
 
     def _check_is_new(self) -> None:
         """A ledger without an id is new, or of a version that had neither ids nor staging folders of each start."""
@@ -135,9 +149,13 @@ class CommitLedger:
         """The last epoch that is visible; -1 before the first."""
         return max((entry.epoch for entry in self._entries("done")), default=-1)
 
+    def newest_fence(self) -> int:
+        """Of the starts that have taken the sink over; 0 before the first."""
+        return max(self._fences(), default=0)
+
     def check_fence(self) -> None:
         """Raises OwnershipLost if a later start has taken over."""
-        newest = self._newest_fence()
+        newest = self.newest_fence()
         if newest > self._fence:
             raise OwnershipLost(
                 f"the sink's folder {self._base} belongs to a later start of the job",
@@ -242,9 +260,6 @@ class CommitLedger:
         """The starts of the job that have staged something, or were about to."""
         found = [_STAGING.fullmatch(name) for name in _names(self._folder)]
         return sorted(int(item[1] or 0) for item in found if item)
-
-    def _newest_fence(self) -> int:
-        return max(self._fences(), default=0)
 
     def _staging_of(self, fence: int) -> Path:
         return self._folder / f"inprogress{_suffix(fence)}"

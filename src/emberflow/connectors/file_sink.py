@@ -62,6 +62,8 @@ class FileSink(Sink):
         self.bucket_assigner = bucket_assigner
         self.rolling_policy = rolling_policy
         self.output_file_config = output_file_config
+        self._starts: set[tuple[str, str, int]] = set()
+        """With which this object has taken its folder over: an engine may begin a start again."""
         self.private = private
         """Whether only this user may read what is written. Else the umask decides, as for any program's output."""
 
@@ -79,10 +81,16 @@ class FileSink(Sink):
     def writer(self, context: WriterContext) -> SinkWriter:
         return _FileWriter(self, context)
 
+    def newest_start(self, job_id: str, sink_id: str) -> int:
+        return CommitLedger(self.base_path, job_id, sink_id).newest_fence()
+
     def take_over(self, job_id: str, sink_id: str, fencing_epoch: int) -> Committed:
         ledger = CommitLedger(self.base_path, job_id, sink_id, fencing_epoch)
+        start = job_id, sink_id, fencing_epoch
         try:
-            return Committed(ledger.take_over(self.folder_mode), ledger.newest())
+            found = ledger.take_over(self.folder_mode, again=start in self._starts)
+            self._starts.add(start)
+            return Committed(found, ledger.newest())
         except OSError as error:
             raise _disk_refused(f"the ledger in {self.base_path} could not be opened", error) from error
 

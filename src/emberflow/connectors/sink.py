@@ -70,6 +70,11 @@ class Sink:
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
         """Make an epoch's prepared parts visible, all or none; called again after a crash."""
 
+    def newest_start(self, job_id: str, sink_id: str) -> int:
+        """The largest fencing epoch with which the job has taken the sink over; 0 if there is none, or the sink cannot tell.
+        The engine begins with a larger one."""
+        return 0
+
     def take_over(self, job_id: str, sink_id: str, fencing_epoch: int) -> Committed | None:
         """A start of the job begins; a later one has a larger number. From here on, what older starts of the same job have
         not decided must not become visible by them: a process that was replaced may still run. Returns what is committed,

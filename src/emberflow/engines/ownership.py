@@ -36,6 +36,7 @@ from emberflow.errors import (
     InvalidArgument,
     OwnershipLost,
     SinkFailed,
+    SinkMismatch,
     WorkerLost,
     describe_cause,
 )
@@ -72,7 +73,9 @@ class Fence:
 
     def explained(self, error: EmberflowError) -> EmberflowError:
         """The error of a job; if it could not write because it was replaced, that is the reason, whatever the error says."""
-        if isinstance(error, EngineFailed | WorkerLost | CallLogFailed | SinkFailed | CheckpointUnusable):
+        if isinstance(
+            error, EngineFailed | WorkerLost | CallLogFailed | SinkFailed | SinkMismatch | CheckpointUnusable
+        ):
             try:
                 self.check()
             except OwnershipLost as lost:
@@ -112,8 +115,9 @@ class Ownership:
         self.fence = Fence()
         _owned.add(self)
 
-    def next_epoch(self) -> Fence:
-        """A start begins: takes the next fencing epoch. Raises OwnershipLost if somebody else has taken it."""
+    def next_epoch(self, above: int = 0) -> Fence:
+        """A start begins: takes the next fencing epoch, one that is larger than `above`. Raises OwnershipLost if somebody
+        else has taken it."""
         try:
             if self.fence.epoch:
                 self.fence.check()
@@ -121,12 +125,15 @@ class Ownership:
                 if not _create(self._directory, number):
                     raise self.fence.lost()
             else:
-                number = 1 + max(last_start(self._directory), _newest_claim(self._directory))
+                number = 1 + max(last_start(self._directory), _newest_claim(self._directory), above)
                 while not _create(self._directory, number):
                     number += 1
             write_starts(self._directory, number)
-            for old in _claims(self._directory):
-                if old <= number - _KEPT:
+            before = [old for old in _claims(self._directory) if old < number]
+            # An owner looks for its own number and for the next one: where that was left out, its own has to go.
+            left_out = bool(before) and max(before) < number - 1
+            for old in before:
+                if left_out or old <= number - _KEPT:
                     Path(_claim(str(self._directory), old)).unlink(missing_ok=True)
         except OSError as error:
             raise _unusable(self._directory, error) from error

@@ -35,6 +35,19 @@ class StateEpochs:
     marks: Mapping[str, Mark] = field(default_factory=dict[str, Mark])
 
 
+def newest_start(graph: JobGraph, job_id: str) -> int:
+    """The largest fencing epoch that the job's sinks know. It is ahead of the checkpoint directory if a copy of that was
+    started: whether this directory is the right one is then for its state to tell, and not for the number of its starts."""
+    found = 0
+    for node in graph.sinks:
+        if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
+            try:
+                found = max(found, node.spec.sink.newest_start(job_id, node.uid))
+            except Exception as error:
+                raise sink_failed(node.name, "open", error) from error
+    return found
+
+
 def take_over_sinks(graph: JobGraph, job_id: str, fence: Fence) -> dict[str, Committed]:
     """From here on nothing becomes visible by an earlier start of the job, whatever its process does. Returns what sinks
     have on record, by uid; those that cannot tell are left out."""

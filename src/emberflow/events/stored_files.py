@@ -96,11 +96,12 @@ def write_atomically(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def make_folder(folder: Path, mode: int = 0o777) -> None:
-    """Like mkdir -p, each new name safe on disk. `mode` is for all that it makes, less the umask."""
-    if not folder.is_dir():
+def make_folder(folder: Path, mode: int = 0o777, *, new: bool = False) -> None:
+    """Like mkdir -p, each new name safe on disk. `mode` is for all that it makes, less the umask. A `new` one is made by
+    exactly one process: the others raise FileExistsError."""
+    if new or not folder.is_dir():
         make_folder(folder.parent, mode)
-        folder.mkdir(mode, exist_ok=True)
+        folder.mkdir(mode, exist_ok=not new)
         sync_folder(folder.parent)
 
 

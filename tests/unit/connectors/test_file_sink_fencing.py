@@ -14,7 +14,7 @@ from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.connectors.file_sink import FileSink
 from emberflow.connectors.file_sink_options import Encoder
 from emberflow.connectors.sink import WriterContext
-from emberflow.errors import CorruptData, OwnershipLost
+from emberflow.errors import CorruptData, OwnershipLost, SinkMismatch
 from emberflow.events.batch import Batch
 from emberflow.events.stored_files import write_json
 
@@ -150,6 +150,20 @@ def test_a_ledger_of_the_version_before_goes_on(tmp_path: Path) -> None:
     assert sink.take_over(JOB, SINK, 7).epoch == 0
     sink.commit_fenced(JOB, SINK, 1, prepared, 7)
     assert visible(tmp_path) == lines(0, "old") + lines(1, "old")
+
+
+def test_each_start_has_a_fencing_epoch_of_its_own(tmp_path: Path) -> None:
+    """A copy of the checkpoint directory counts its starts from the same number."""
+    first, second = sink_in(tmp_path), sink_in(tmp_path)
+    assert first.newest_start(JOB, SINK) == 0
+    first.take_over(JOB, SINK, 2)
+    assert second.newest_start(JOB, SINK) == 2
+    prepared = staged(first, 0, 2, "first")
+    with pytest.raises(SinkMismatch, match="another start of the job has taken over the sink's folder"):
+        second.take_over(JOB, SINK, 2)
+    first.take_over(JOB, SINK, 2)
+    first.commit_fenced(JOB, SINK, 0, prepared, 2)
+    assert visible(tmp_path) == lines(0, "first")
 
 
 def test_a_ledger_without_its_identity_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -197,6 +197,20 @@ def test_a_folder_that_was_removed(tmp_path: Path) -> None:
     assert lock_directory(tmp_path).next_epoch().epoch == 2
 
 
+def test_an_epoch_that_others_have_seen_is_left_out(tmp_path: Path) -> None:
+    """A sink knows more starts than the directory: the owner before is replaced all the same."""
+    first = lock_directory(tmp_path)
+    fences = [first.next_epoch()]
+    for above in (2, 0, 9):
+        taken = lock_directory(tmp_path, take_over=True)
+        fences.append(taken.next_epoch(above))
+        for fence in fences[:-1]:
+            with pytest.raises(OwnershipLost):
+                fence.check()
+        fences[-1].check()
+    assert [fence.epoch for fence in fences] == [1, 3, 4, 10]
+
+
 def test_epochs_only_grow_whoever_takes_them(tmp_path: Path) -> None:
     owners = [lock_directory(tmp_path, take_over=True) for _ in range(8)]
     taken: list[int] = []

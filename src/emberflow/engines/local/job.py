@@ -42,6 +42,7 @@ from emberflow.engines.sink_ownership import (
     accepts_sinks,
     matched_marks,
     moved_on,
+    newest_start,
     take_over_sinks,
 )
 from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
@@ -165,7 +166,7 @@ class LocalJob(JobThread):
         )
         committed: dict[str, Committed] = {}
         if self._ownership is not None:
-            self._fence = self._ownership.next_epoch()
+            self._fence = self._ownership.next_epoch(newest_start(self._graph, self.job_id))
             # Before anything is loaded: what a replaced owner has not saved by now is not saved any more.
             self._store.own(self._fence)
             committed = take_over_sinks(self._graph, self.job_id, self._fence)

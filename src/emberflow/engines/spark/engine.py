@@ -20,6 +20,7 @@ from emberflow.engines.manifest import open_directory
 from emberflow.engines.ownership import NO_FENCE, Fence, Ownership, own_directory
 from emberflow.engines.savepoint_calls import note_place, place_calls
 from emberflow.engines.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
+from emberflow.engines.sink_ownership import newest_start
 from emberflow.engines.spark.job import SparkJob
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.markers import ErrorForm
@@ -102,7 +103,9 @@ class SparkEngine:
     def _submit(self, graph: JobGraph, config: JobConfig, ownership: Ownership | None) -> SparkJob:
         start = start_of(graph, config, has_checkpoint=has_checkpoint(config.checkpoint_dir))
         manifest = open_directory(graph, config, self.name)
-        fence = NO_FENCE if ownership is None else ownership.next_epoch()
+        fence = NO_FENCE
+        if ownership is not None:
+            fence = ownership.next_epoch(newest_start(graph, manifest.job_id))
         # Spark's state is bound to the number of partitions it was made with.
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
