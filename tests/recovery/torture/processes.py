@@ -64,6 +64,15 @@ def executors_of(session: int) -> list[int]:
     )
 
 
+def below(session: int, pids: list[int]) -> set[int]:
+    """The children of processes, and theirs."""
+    found = processes_of(session)
+    family = set(pids)
+    while more := {item.pid for item in found if item.parent in family} - family:
+        family |= more
+    return family - set(pids)
+
+
 def kill(pids: list[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):

@@ -38,6 +38,13 @@ class RunFiles:
         """How many Python processes the job has had so far; each one leaves a file for its stack."""
         return sum(name.startswith("stack-") for name in os.listdir(self.folder))
 
+    def owner(self) -> int | None:
+        """The process that has the checkpoint directory, or had it last."""
+        try:
+            return json.loads((self.checkpoints / "owners" / "lock").read_text())["pid"]
+        except (OSError, ValueError, KeyError):
+            return None
+
     def hits(self) -> list[dict[str, Any]]:
         """Kills by the shim, at the step that was aimed at."""
         return _lines(self.aimed)

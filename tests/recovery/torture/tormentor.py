@@ -18,7 +18,15 @@ from tests.recovery.torture.damage import Damaged, damage, refused_clearly
 from tests.recovery.torture.judge import Cause
 from tests.recovery.torture.person import Person
 from tests.recovery.torture.plan import Blow, Disturbance, Plan
-from tests.recovery.torture.processes import executors_of, kill, talking_to, until, workers_of
+from tests.recovery.torture.processes import (
+    below,
+    executors_of,
+    kill,
+    processes_of,
+    talking_to,
+    until,
+    workers_of,
+)
 from tests.recovery.torture.run_files import Progress, RunFiles
 from tests.recovery.torture.second import SecondDriver
 from tests.recovery.torture.steps import STEPS, WATCHED
@@ -26,6 +34,7 @@ from tests.recovery.torture.steps import STEPS, WATCHED
 HANG_GUARD_S = 120
 """This long without a call, a new process or a blow means that the job hangs."""
 _MOST_STARTS = 40
+_ORPHANS_END_S = 60.0
 _QUERY_ENDS_S = 3.0
 """Spark gives a Python worker whose task it gave up two seconds."""
 _AFTERMATH_S = 5.0
@@ -108,13 +117,21 @@ class Tormentor:
             while waiting and waiting[0].share <= share:
                 blow = waiting.pop(0)
                 due.append((now + blow.delay_ms / 1000, blow))
-            for item in [item for item in due if item[0] <= now and self._second is None]:
+            for item in [item for item in due if item[0] <= now and self._can_strike(item[1])]:
                 due.remove(item)
                 self._strike(item[1])
             for item in [item for item in self._later if item[0] <= now]:
                 self._later.remove(item)
                 item[1]()
             time.sleep(0.01 if self._watch is None else 0.002)
+
+    def _can_strike(self, item: Disturbance) -> bool:
+        """One second driver at a time, and only beside a job that has its directory: else it would be the first."""
+        if self._second is not None:
+            return False
+        if item.blow not in (Blow.SECOND_DRIVER, Blow.PAUSED_DRIVER):
+            return True
+        return self._files.owner() == self.job.pid
 
     def _start_again(self, code: int) -> bool:
         """After the driver has ended, by itself or at a step that was aimed at."""
@@ -309,8 +326,11 @@ class Tormentor:
             self.job.start()
         else:
             victims = self._victims(blow)
+            orphans = below(self.job.pid, victims)
             begin = time.monotonic()
             kill(victims)
+            # Workers of an executor end a little later than it does, and may begin a call before.
+            until(lambda: not orphans & {item.pid for item in processes_of(self.job.pid)}, _ORPHANS_END_S)
         end = time.monotonic()
         if blow is Blow.KILL_WORKER and self._plan.engine == "spark[2]":
             # Tasks are not repeated there: the query ends, and Spark ends the other workers with it.
