@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -168,6 +169,37 @@ def test_a_key_that_cannot_be_hashed(host: Host) -> None:
     with pytest.raises(KeySelectorFailed) as error:
         host.run(lambda env: env.from_collection([["a", 1]]).key_by(lambda v: v).map(first).name("lists"))
     parts_of(error, "step 'lists'", "['a', 1]", "unhashable", "what to do")
+
+
+class Locked:
+    """A key that is equal to others of its kind, but not to be stored."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.lock = threading.Lock()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Locked) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"Locked({self.value})"
+
+
+@on_every_host
+def test_a_key_that_cannot_be_given_to_a_task(host: Host) -> None:
+    with pytest.raises(KeySelectorFailed) as error:
+        host.run(lambda env: env.set_parallelism(2).from_collection([1]).key_by(Locked).sum().name("locked"))
+    parts_of(error, "the key Locked(1)", "step 'locked'", "cannot pickle", "what to do", "key_by()")
+
+
+@on_every_host
+def test_a_function_that_exits(host: Host) -> None:
+    with pytest.raises(StepFailed) as error:
+        host.run(lambda env: env.from_collection([7]).map(sys.exit).name("leaves"))
+    parts_of(error, "step 'leaves'", "the value 7", "cause: SystemExit: 7")
 
 
 @on_every_host

@@ -92,9 +92,9 @@ class Sink:
         """`to_client` sinks: committed records, in the process that started the job."""
 
 
-def sink_failed(name: str, what: str, error: Exception) -> EmberflowError:
-    """The error a user sees when a sink could not `open`, `write`, `prepare` or `commit`."""
-    if isinstance(error, EmberflowError):
+def sink_failed(name: str, what: str, error: BaseException) -> BaseException:
+    """The error a user sees when a sink could not `open`, `write`, `prepare` or `commit`, whatever it raised."""
+    if isinstance(error, EmberflowError | KeyboardInterrupt):
         return error
     return SinkFailed(
         f"sink {name!r} could not {what}",
@@ -108,7 +108,9 @@ def abort_quietly(writer: SinkWriter) -> None:
     """Because of an error, which must not be hidden by another one: a full disk may not even let a file be closed."""
     try:
         writer.abort()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         _log.warning("a sink could not clear what it had begun to write: %s", describe_cause(error))
 
 

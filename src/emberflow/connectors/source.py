@@ -130,9 +130,9 @@ def _safely(source: Source, chunks: Iterator[Chunk], position: Position) -> Iter
         for chunk in chunks:
             yield chunk
             position = chunk.position
-    except EmberflowError:
+    except (EmberflowError, KeyboardInterrupt, GeneratorExit):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise SourceFailed(
             f"the source {source.describe()} failed behind position {position!r}",
             cause=describe_cause(error),

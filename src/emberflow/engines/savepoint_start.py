@@ -95,7 +95,7 @@ def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
         if node.uid in parts and isinstance(node.spec, SinkSpec):
             try:
                 node.spec.sink.commit(job_id, node.uid, epoch, parts[node.uid])
-            except Exception as error:
+            except BaseException as error:
                 raise sink_failed(node.name, "commit", error) from error
 
 

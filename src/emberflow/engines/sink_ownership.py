@@ -43,7 +43,7 @@ def newest_start(graph: JobGraph, job_id: str) -> int:
         if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
             try:
                 found = max(found, node.spec.sink.newest_start(job_id, node.uid))
-            except Exception as error:
+            except BaseException as error:
                 raise sink_failed(node.name, "open", error) from error
     return found
 
@@ -56,7 +56,7 @@ def take_over_sinks(graph: JobGraph, job_id: str, fence: Fence) -> dict[str, Com
         if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
             try:
                 committed = node.spec.sink.take_over(job_id, node.uid, fence.epoch)
-            except Exception as error:
+            except BaseException as error:
                 raise sink_failed(node.name, "open", error) from error
             if committed is not None:
                 found[node.uid] = committed

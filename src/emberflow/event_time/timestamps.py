@@ -50,7 +50,7 @@ def to_watermark(value: Any) -> int:
 
 
 def checked(
-    stamps: Sequence[Any], what: str, reject: Callable[[int, Exception], Exception]
+    stamps: Sequence[Any], what: str, reject: Callable[[int, Exception], BaseException]
 ) -> Sequence[int | None]:
     """A column of timestamps with every one in range, and None instead of NO_TIMESTAMP. Raises what `reject` makes of
     the position and the error of the first bad one. A column that is right costs three passes in C."""

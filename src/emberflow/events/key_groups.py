@@ -109,6 +109,15 @@ def _mix(number: int) -> int:
     return value ^ (value >> 16)
 
 
+class NoKeyGroup(Exception):
+    """A key whose value cannot be read like that of any stored object (it holds a lock, say), so that no other process
+    would find the same group for it."""
+
+    def __init__(self, key: Any) -> None:
+        super().__init__(f"the key of class {type(key).__name__} has no group")
+        self.key = key
+
+
 class KeyGroups(dict[Any, int]):
     """key -> group, remembering what it worked out: `groups[key]` costs a dictionary look-up once a key is known."""
 
@@ -118,7 +127,10 @@ class KeyGroups(dict[Any, int]):
 
     def __missing__(self, key: Any) -> int:
         # crc32's low bits alone spread poorly over a power of two.
-        group = _mix(stable_hash(key)) % self.max_parallelism
+        try:
+            group = _mix(stable_hash(key)) % self.max_parallelism
+        except Exception as error:
+            raise NoKeyGroup(key) from error
         if len(self) >= _CACHE_LIMIT:
             self.clear()
         self[key] = group

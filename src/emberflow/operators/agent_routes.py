@@ -84,7 +84,7 @@ def _names_errors(action: Action) -> bool:
 class ConditionRaised(Exception):
     """A trigger condition could not be evaluated."""
 
-    def __init__(self, action: str, condition: str, error: Exception) -> None:
+    def __init__(self, action: str, condition: str, error: BaseException) -> None:
         super().__init__(
             f"the trigger condition {condition!r} of action {action!r} failed: {describe_cause(error)}"
         )
@@ -118,7 +118,9 @@ class Routes:
             try:
                 if matches(event):
                     return True
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 if self._fail:
                     raise ConditionRaised(action.name, shown, error) from error
                 self._warn(action, shown, event, error)

@@ -21,7 +21,9 @@ from emberflow.plan.retry import RetryPolicy
 async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: int, retry: RetryPolicy) -> Any:
     """The call's result. The timeout covers all attempts together, as in Flink."""
 
-    async def attempts() -> Any:
+    async def attempts() -> tuple[Any, BaseException | None]:
+        """Returns what was raised: wait_for() makes a task of this, and a SystemExit that leaves a task ends the event loop
+        that all other calls are on."""
         attempt = 1
         while True:
             result, failure = None, None
@@ -29,16 +31,20 @@ async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: in
                 result = await call(value)
             except Exception as error:
                 failure = error
+            except (asyncio.CancelledError, GeneratorExit):
+                raise
+            except BaseException as error:
+                return None, error
             if attempt >= retry.max_attempts or not retry.wants_retry(result, failure):
-                if failure is not None:
-                    raise failure
-                return result
+                return result, failure
             attempt += 1
             await asyncio.sleep(retry.delay_before(attempt))
 
-    if timeout_ms <= 0:
-        return await attempts()
-    return await asyncio.wait_for(attempts(), timeout_ms / 1000)
+    waiting = attempts()
+    result, failure = await (waiting if timeout_ms <= 0 else asyncio.wait_for(waiting, timeout_ms / 1000))
+    if failure is not None:
+        raise failure
+    return result
 
 
 class _Slot:
@@ -119,7 +125,7 @@ class AsyncWaitOperator(Operator):
             if isinstance(error, TimeoutError) and self._on_timeout is not None:
                 try:
                     results, error = self._on_timeout(value), None
-                except Exception as failure:
+                except BaseException as failure:
                     error = failure
             if isinstance(error, TimeoutError) and not str(error):
                 error = TimeoutError(f"no answer within {self._timeout_ms} ms")

@@ -165,7 +165,7 @@ class KeyedOperator(Operator):
         self.cursor.entry = self.scope.entry(key)
         try:
             handler(time_ms, key, watermark)
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed_in(f"the timer at {time_ms} of key {shorten(key)}", error) from error
         if not self.cursor.entry:
             self.scope.prune((key,))

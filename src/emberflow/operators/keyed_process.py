@@ -60,7 +60,7 @@ class KeyedProcessOperator(KeyedOperator):
                     out.extend(results)
                 if not entry:
                     emptied.append(key)
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         count = len(out) - start
         self._timestamps.extend(repeat(None, count))
@@ -90,7 +90,7 @@ class KeyedProcessOperator(KeyedOperator):
                     self.collect(results, stamp, current)
                 if not entry:
                     emptied.append(key)
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         scope.prune(emptied)
 

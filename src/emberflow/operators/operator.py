@@ -25,8 +25,9 @@ class Step:
     name: str
     location: str = ""
 
-    def failed(self, value: object, error: BaseException) -> EmberflowError:
-        """The error a user sees when their function raised for a record."""
+    def failed(self, value: object, error: BaseException) -> BaseException:
+        """The error a user sees when their function raised for a record, whatever it raised: libraries raise some that are
+        no Exception (SystemExit, a panic of a Rust extension)."""
         return self._failed(
             f"could not process the value {shorten(value)}",
             "fix the function, or handle such values in it; --traceback shows the Python stack",
@@ -34,7 +35,7 @@ class Step:
             error,
         )
 
-    def failed_in(self, what: str, error: BaseException) -> EmberflowError:
+    def failed_in(self, what: str, error: BaseException) -> BaseException:
         """The same where there is no record: in `open()`, or in a timer."""
         return self._failed(
             f"failed in {what}",
@@ -43,8 +44,8 @@ class Step:
             error,
         )
 
-    def _failed(self, problem: str, way_out: str, again: str, error: BaseException) -> EmberflowError:
-        if isinstance(error, EmberflowError):
+    def _failed(self, problem: str, way_out: str, again: str, error: BaseException) -> BaseException:
+        if isinstance(error, EmberflowError | KeyboardInterrupt):
             return error
         where = f" ({self.location})" if self.location else ""
         return StepFailed(

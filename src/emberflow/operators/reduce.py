@@ -36,6 +36,6 @@ class ReduceOperator(KeyedOperator):
                 entry.dirty = True
                 out.append(result)
                 marks_out.append(current)
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         self._timestamps.extend(repeat(None, len(batch)) if batch.timestamps is None else batch.timestamps)

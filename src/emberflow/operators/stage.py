@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from emberflow.errors import EmberflowError, KeySelectorFailed, SourceFailed, describe_cause, shorten
+from emberflow.errors import KeySelectorFailed, SourceFailed, describe_cause, shorten
 from emberflow.event_time.clock import Clock
 from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
+from emberflow.events.key_groups import NoKeyGroup
 from emberflow.operators.admission import Ledgers
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
@@ -41,8 +42,7 @@ class KeySelection:
 
     def __init__(self, exchange: Exchange, step: StreamNode, target: Receiver) -> None:
         self._select = exchange.edge.key
-        self._name = step.name
-        self._location = step.location
+        self._named = f"step {step.name!r}" + (f" ({step.location})" if step.location else "")
         self._target = target
 
     def on_batch(self, batch: Batch) -> None:
@@ -59,15 +59,24 @@ class KeySelection:
             if not _hashable(keys):
                 for key, value in zip(keys, batch.values, strict=True):  # noqa: B007 - the error names the value
                     hash(key)
-        except Exception as error:
-            where = f" ({self._location})" if self._location else ""
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise KeySelectorFailed(
-                f"the key selector in front of step {self._name!r}{where} failed for the value {shorten(value)}",
+                f"the key selector in front of {self._named} failed for the value {shorten(value)}",
                 cause=describe_cause(error),
                 way_out="make the function given to key_by() work for every value, or filter such values out before it",
                 committed="nothing of the current batch was committed",
             ) from error
-        self._target.on_batch(Batch(batch.values, batch.timestamps, batch.watermarks, keys))
+        try:
+            self._target.on_batch(Batch(batch.values, batch.timestamps, batch.watermarks, keys))
+        except NoKeyGroup as error:
+            raise KeySelectorFailed(
+                f"the key {shorten(error.key)} in front of {self._named} cannot be given to a task",
+                cause=describe_cause(error.__cause__ or error),
+                way_out="let the function given to key_by() return strings, numbers, or tuples or frozen dataclasses of them",
+                committed="nothing of the current batch was committed",
+            ) from error.__cause__
 
     def on_watermark(self, watermark: int) -> None:
         self._target.on_watermark(watermark)
@@ -141,7 +150,7 @@ class StageTask:
                 operator.open(
                     RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters, ledgers)
                 )
-            except Exception as error:
+            except BaseException as error:
                 raise operator.step.failed_in("open()", error) from error
 
     def sync(self) -> None:
@@ -150,11 +159,11 @@ class StageTask:
 
     def close(self) -> None:
         """Closes every operator, then raises what went wrong first."""
-        failures: list[EmberflowError] = []
+        failures: list[BaseException] = []
         for operator in self.operators.values():
             try:
                 operator.close()
-            except Exception as error:
+            except BaseException as error:
                 failures.append(operator.step.failed_in("close()", error))
         if failures:
             raise failures[0]

@@ -33,7 +33,7 @@ class MapOperator(FunctionOperator):
         try:
             for value in batch.values:
                 append(call(value))
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         self.output.batch(Batch(results, batch.timestamps, batch.watermarks))
 
@@ -46,7 +46,7 @@ class FilterOperator(FunctionOperator):
         try:
             for value in batch.values:
                 append(call(value))
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         if all(mask):
             self.output.batch(batch)
@@ -72,7 +72,7 @@ class FlatMapOperator(FunctionOperator):
                 if found is not None:
                     results.extend(found)
                 counts.append(len(results) - before)
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         self.output.mixed(
             Batch(results, repeat_each(batch.timestamps, counts), repeat_each(batch.watermarks, counts))
@@ -102,7 +102,7 @@ class ProcessOperator(FunctionOperator):
                 if found is not None:
                     results.extend(found)
                 counts.append(len(results) - before)
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         self.output.mixed(Batch(results, repeat_each(timestamps, counts), repeat_each(watermarks, counts)))
 

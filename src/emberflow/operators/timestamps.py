@@ -67,7 +67,7 @@ def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> Sequence[int |
     given = repeat(NO_TIMESTAMP) if before is None else or_none_yet(before)
     try:
         stamps.extend(map(assigner, batch.values, given))
-    except Exception as error:
+    except BaseException as error:
         # Those before the culprit are in the list.
         raise step.failed(batch.values[len(stamps)], error) from error
     return checked(stamps, "a timestamp", lambda position, error: step.failed(batch.values[position], error))

@@ -70,7 +70,7 @@ class WatermarkGeneratorOperator(KeyedOperator):
                 watermarks.append(self._highest)
                 generator.on_event(value, stamp, self)  # type: ignore[union-attr]
                 generator.on_periodic_emit(self)  # type: ignore[union-attr]
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
         entry[GENERATOR] = generator
         entry[HIGHEST] = self._highest

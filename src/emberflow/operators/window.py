@@ -136,7 +136,7 @@ class WindowOperator(KeyedOperator):
                         register(last, key)
                     windows[window] = add(held, value)
                     entry.dirty = True
-        except Exception as error:
+        except BaseException as error:
             raise self.step.failed(value, error) from error
 
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:

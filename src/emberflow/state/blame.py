@@ -16,18 +16,32 @@ def unserializable_state(
 ) -> NotSerializable:
     """The error a user can act on: which step, key and state hold the value that cannot be stored."""
     for key, entry in entries.items():
+        if cause := _not_storable(key):
+            return NotSerializable(
+                f"step {step!r}: the key {shorten(key)} cannot be stored",
+                cause=cause,
+                way_out="let the function given to key_by() return strings, numbers, or tuples or frozen dataclasses of them",
+                committed="nothing of the current batch was committed",
+            )
         for name, value in entry.items():
-            try:
-                encode(value)
-            except NotSerializable as cause:
+            if cause := _not_storable(value):
                 return NotSerializable(
                     f"step {step!r}: the state {name!r} of key {shorten(key)} holds {shorten(value)}, "
                     "which cannot be stored",
-                    cause=cause.cause,
+                    cause=cause,
                     way_out="keep plain data in state; open locks, connections and files in open()",
                     committed="nothing of the current batch was committed",
                 )
     return error
+
+
+def _not_storable(value: object) -> str:
+    """Why; empty if it can be stored."""
+    try:
+        encode(value)
+    except NotSerializable as error:
+        return error.cause or error.message
+    return ""
 
 
 Entries = Mapping[Any, Mapping[str, Any]]

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emberflow.agents import Configuration
-from emberflow.errors import EmberflowError, InvalidArgument, StepFailed
+from emberflow.errors import (
+    EmberflowError,
+    InvalidArgument,
+    KeySelectorFailed,
+    NotSerializable,
+    SinkFailed,
+    SourceFailed,
+    StepFailed,
+)
 from emberflow.streams import (
+    AsyncDataStream,
+    AsyncFunction,
+    DataGeneratorSource,
     KeyedProcessFunction,
     ListStateDescriptor,
     MapFunction,
     RuntimeContext,
+    SinkFunction,
     StreamExecutionEnvironment,
+    Time,
+    TumblingEventTimeWindows,
     ValueStateDescriptor,
+    WatermarkStrategy,
 )
 from emberflow.testing import LOCAL, TestSource, Timed, literal_files, read_committed
 
@@ -62,6 +78,121 @@ def test_a_failure_in_a_timer() -> None:
         LOCAL.run(lambda env: env.add_source(source).key_by(str).process(TimerFails()).name("late"))
     assert caught.value.message.startswith("step 'late' (keyed_process at ")
     assert caught.value.message.endswith(") failed in the timer at 7 of key 'a'")
+
+
+class ClosesBadly(MapFunction):
+    def close(self) -> None:
+        raise ConnectionError("still in use")
+
+    def map(self, value: Any) -> Any:
+        return value
+
+
+def test_a_failure_in_close() -> None:
+    with pytest.raises(StepFailed) as caught:
+        LOCAL.run(lambda env: env.from_collection([1]).map(ClosesBadly()).name("connect"))
+    assert caught.value.message.endswith(") failed in close()")
+    assert caught.value.cause == "ConnectionError: still in use"
+
+
+def leaves(*_: Any) -> Any:
+    raise SystemExit(3)
+
+
+class Leaving(KeyedProcessFunction):
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        if self._where == "open()":
+            leaves()
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        if self._where == "process":
+            leaves()
+        ctx.timer_service().register_event_time_timer(7)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        return leaves()
+
+    def close(self) -> None:
+        if self._where == "close()":
+            leaves()
+
+
+class LeavingCall(AsyncFunction):
+    async def async_invoke(self, value: Any) -> Any:
+        return leaves()
+
+
+class LeavingSink(SinkFunction):
+    def invoke(self, value: Any, context: Any) -> None:
+        leaves()
+
+
+def times(assign: Any) -> WatermarkStrategy:
+    return WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(assign)
+
+
+def one_key(value: Any) -> int:
+    return 1
+
+
+LEAVING: dict[str, Callable[[Any], Any]] = {
+    "map": lambda stream: stream.map(leaves),
+    "filter": lambda stream: stream.filter(leaves),
+    "flat_map": lambda stream: stream.flat_map(leaves),
+    "key_by": lambda stream: stream.key_by(leaves).map(str),
+    "reduce": lambda stream: stream.key_by(one_key).reduce(leaves),
+    "process": lambda stream: stream.key_by(str).process(Leaving("process")),
+    "open()": lambda stream: stream.key_by(str).process(Leaving("open()")),
+    "close()": lambda stream: stream.key_by(str).process(Leaving("close()")),
+    "the timer at 7": lambda stream: stream.key_by(str).process(Leaving("timer")),
+    "timestamps": lambda stream: stream.assign_timestamps_and_watermarks(times(leaves)),
+    "window": lambda stream: stream.key_by(one_key).window(TumblingEventTimeWindows.of(Time.days(1))).reduce(leaves),
+    "async": lambda stream: AsyncDataStream.unordered_wait(stream, LeavingCall(), Time.minutes(10), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", LEAVING)
+def test_whatever_user_code_raises_the_step_is_named(where: str) -> None:
+    """SystemExit, or the panic of an extension in Rust, is no Exception."""
+    source = TestSource([Timed("a", 1), Timed("b", 2)])
+    if where == "close()":
+        source = TestSource([])
+    with pytest.raises((StepFailed, KeySelectorFailed)) as caught:
+        LOCAL.run(lambda env: LEAVING[where](env.add_source(source)))
+    assert "step '" in caught.value.message
+    assert caught.value.cause == "SystemExit: 3"
+    if where.endswith(")") or where.startswith("the timer"):
+        assert where in caught.value.message
+
+
+def test_a_sink_and_a_source_that_exit_are_named() -> None:
+    env = LOCAL.environment()
+    env.from_collection([1]).add_sink(LeavingSink()).name("out")
+    with pytest.raises(SinkFailed, match="sink 'out' could not write"):
+        env.execute()
+    env = LOCAL.environment()
+    env.from_source(DataGeneratorSource(leaves, 3), WatermarkStrategy.no_watermarks(), "numbers").print()
+    with pytest.raises(SourceFailed, match="the source Data generator"):
+        env.execute()
+
+
+class Locked:
+    def __init__(self, value: Any) -> None:
+        self.lock = threading.Lock()
+
+
+def test_a_key_that_cannot_be_stored_is_named_with_its_step(tmp_path: Path) -> None:
+    """One task alone needs no group for it: the checkpoint finds out."""
+    env = LOCAL.environment(checkpoint_dir=tmp_path).set_parallelism(1)
+    env.from_collection([1]).key_by(Locked).sum().uid("locked").print()
+    with pytest.raises(
+        NotSerializable, match=r"step 'locked': the key <.*Locked object .* cannot be stored"
+    ) as caught:
+        env.execute()
+    assert "key_by()" in caught.value.way_out
 
 
 def test_two_states_of_different_kinds_under_one_name() -> None:

@@ -59,7 +59,7 @@ class SinkExit:
                 )
                 self._writer = self._sink.writer(context)
             self._writer.write(batch)
-        except Exception as error:
+        except BaseException as error:
             raise sink_failed(self._node.name, "write", error) from error
 
     def on_watermark(self, watermark: int) -> None:
@@ -70,7 +70,7 @@ class SinkExit:
         writer, self._writer = self._writer, None
         try:
             return None if writer is None else writer.prepare()
-        except Exception as error:
+        except BaseException as error:
             raise sink_failed(self._node.name, "prepare", error) from error
 
     def deliver_held(self) -> None:
@@ -90,5 +90,5 @@ class SinkExit:
     def commit(self, epoch: int, prepared: list[Any]) -> None:
         try:
             self._sink.commit_fenced(self._job_id, self._node.uid, epoch, prepared, self._fencing_epoch)
-        except Exception as error:
+        except BaseException as error:
             raise sink_failed(self._node.name, "commit", error) from error

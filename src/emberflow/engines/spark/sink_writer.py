@@ -96,7 +96,7 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
 def _guard(node: StreamNode, what: str, call: Any, *args: Any) -> Any:
     try:
         return call(*args)
-    except Exception as error:
+    except BaseException as error:
         raise sink_failed(node.name, what, error) from error
 
 
