@@ -107,7 +107,9 @@ class _Context:
 class MicroBatches:
     """A query with one keyed stage behind one source, served by one task."""
 
-    def __init__(self, graph: JobGraph, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, graph: JobGraph, home: Path, monkeypatch: pytest.MonkeyPatch, deadline_ms: int = 40
+    ) -> None:
         spec = JobSpec(
             graph=graph,
             job_id="job",
@@ -120,7 +122,7 @@ class MicroBatches:
             client_dir=str(home / "client"),
             calls_dir=str(home / "calls"),
             limits_dir=str(home / "limits"),
-            deadline_ms=40,
+            deadline_ms=deadline_ms,
         )
         self._data = dump_spec(spec)
         self._monkeypatch = monkeypatch

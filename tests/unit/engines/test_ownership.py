@@ -11,11 +11,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from emberflow.engines.approval_files import ANSWER, HISTORY, question_name
+from emberflow.engines.approvals import FileApprovals
 from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.files import FileCallStore
 from emberflow.engines.local.checkpoints import Checkpoint, FileCheckpoints
@@ -24,6 +27,7 @@ from emberflow.engines.offline_savepoint import create_savepoint
 from emberflow.engines.ownership import FOLDER, LOCK, lock_directory
 from emberflow.errors import CallLogFailed, CheckpointInUse, OwnershipLost, StepFailed
 from emberflow.operators.durable import CallRecord
+from emberflow.operators.guard_approvals import Question
 from emberflow.streams import RestartStrategies
 from emberflow.testing import (
     LOCAL,
@@ -333,6 +337,38 @@ def test_a_replaced_process_clears_nothing_in_the_call_log(tmp_path: Path) -> No
     assert [answer.value for answer in answers if answer is not None] == ["first", "second"]
     for log in (first, second):
         log.close()
+    for owner in (first_owner, second_owner):
+        owner.release()
+
+
+def test_a_replaced_process_neither_asks_nor_settles_a_question(tmp_path: Path) -> None:
+    """The later start asks the same question, and needs the answer that somebody has given."""
+    question = Question(
+        call_id="s/k-1/1/0",
+        question="pay?",
+        options=("yes", "no"),
+        expires_ms=None,
+        agent="a",
+        action="b",
+        key="k",
+    )
+    first_owner = lock_directory(tmp_path)
+    first = FileApprovals(tmp_path / "approvals", first_owner.next_epoch())
+    name = question_name(tmp_path / "approvals", question.call_id)
+    first._post(name, question)
+    (tmp_path / "approvals" / f"{name}{ANSWER}").write_text('{"version": 1, "answer": "yes"}')
+    left = {path.name for path in (tmp_path / "approvals").iterdir()}
+    second_owner = lock_directory(tmp_path, take_over=True)
+    second = FileApprovals(tmp_path / "approvals", second_owner.next_epoch())
+
+    with pytest.raises(OwnershipLost):
+        first.settled(question.call_id)
+    with pytest.raises(OwnershipLost):
+        first._post("another", replace(question, call_id="s/k-2/1/0"))
+    assert {path.name for path in (tmp_path / "approvals").iterdir()} == left
+
+    second.settled(question.call_id)
+    assert [path.name for path in (tmp_path / "approvals").iterdir()] == [HISTORY]
     for owner in (first_owner, second_owner):
         owner.release()
 
