@@ -20,6 +20,7 @@ EmberflowError
 │   ├── ResourceFailed      an agent's resource is unknown or could not be made
 │   ├── ReplayMismatch      an action that is repeated makes other durable calls than before
 │   ├── CallLogFailed       the log of durable calls cannot be written
+│   │   └── ApprovalsFailed a question to people or its answer cannot be read or written
 │   ├── BudgetExceeded      an agent's run or key has spent more than it may
 │   ├── ApprovalExpired     nobody answered a question in time
 │   ├── RecordedError       stands for an exception that a recorded call raised and that cannot be made again
@@ -182,6 +183,12 @@ class ReplayMismatch(JobError):
 
 class CallLogFailed(JobError):
     code = "EF2206"
+
+
+class ApprovalsFailed(CallLogFailed):
+    """An answer is a durable call's as well: like the log's failure, this is never an action's outcome."""
+
+    code = "EF2210"
 
 
 class BudgetExceeded(JobError):

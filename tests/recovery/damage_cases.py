@@ -1,27 +1,35 @@
 """What a damaged file of a job leads to: the table in docs/durability.md, and what the tests expect.
 
 `docs/durability.md` holds `table()`; `tests/docs/test_damage_table.py` compares them, `tests/recovery/test_damage.py` damages
-every file listed here between two starts.
+every file listed here between two starts, or names the test that does. `uncovered` finds files that no line is about.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 SAME = "same results"
 """The job goes on as if nothing had happened: same output, no recorded call made again."""
 REFUSED = "`CorruptData`"
 """The job does not start; the error names the file, or the folder it was in."""
 SINK = "`SinkMismatch`"
-EITHER = f"{SINK}, or `SinkFailed`"
 """The same, from the sink."""
+EITHER = f"{SINK}, or `SinkFailed`"
 """Depends on whether the newest checkpoint has output to commit."""
+SOURCE = "`SourceFailed`"
+APPROVALS = "`ApprovalsFailed`"
+OPEN = "the question is open again"
+UNUSABLE = "`CheckpointUnusable`"
 DAMAGES = ("flip", "cut", "empty", "delete")
 LOCAL = ("local-memory", "local-sqlite")
+SINKS = ("output", "checkpoints/dead-letters/*/letters")
+"""Folders of file sinks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +42,11 @@ class Kind:
     """Of the newest such file, below the job's folder."""
     outcomes: tuple[str, str, str, str]
     hosts: tuple[str, ...] = LOCAL
+    """On which `test_damage.py` damages one; empty if another test does."""
+    test: str = ""
+    """That other test."""
+    covers: tuple[str, ...] = ()
+    """Patterns of other files that are treated alike."""
     note: str = ""
     before: Callable[[Path], object] | None = None
     """What another moment of the kill would have left."""
@@ -56,6 +69,26 @@ def _decided(folder: Path) -> None:
     newest.rename(newest.with_name(f"{newest.stem}-000001.json"))
 
 
+def _marked(folder: Path) -> None:
+    """The same, and what was marked beside the staged files is still there."""
+    _decided(folder)
+    entry = sorted(folder.glob("output/_emberflow/*/[0-9]*.json"))[-1]
+    staging = sorted(entry.parent.glob("inprogress-*"))[-1]
+    (staging / f"{entry.name[:8]}-0000-0.decided").touch()
+
+
+def _not_renamed(folder: Path) -> None:
+    """Killed when the epoch was decided, before any of its files was renamed."""
+    _decided(folder)
+    entry = sorted(folder.glob("output/_emberflow/*/[0-9]*.json"))[-1]
+    staging = sorted(entry.parent.glob("inprogress-*"))[-1]
+    for later in staging.iterdir():
+        later.unlink()
+    for name, final, *_ in json.loads(entry.read_bytes())["renames"]:
+        (folder / "output" / final).rename(staging / name)
+
+
+_SAVEPOINTS = "tests/recovery/test_savepoint_damage.py"
 ALL_REFUSED = (REFUSED,) * 4
 ALL_SAME = (SAME,) * 4
 
@@ -118,6 +151,134 @@ KINDS = (
         note="only says that `calls/` was written",
     ),
     Kind(
+        file="`call-store.json`",
+        pattern="checkpoints/call-store.json",
+        outcomes=ALL_SAME,
+        hosts=(),
+        test="tests/contracts/test_savepoints_on_stores.py",
+        note="written anew by each start; `emberflow savepoint create` refuses a damaged one",
+    ),
+    Kind(
+        file="`calls/decisions/*`",
+        pattern="checkpoints/calls/decisions/*",
+        outcomes=(REFUSED, REFUSED, REFUSED, "not noticed"),
+        hosts=(),
+        test="tests/recovery/test_damage_on_spark.py",
+        note="of the last micro-batch; without one its task decides anew, and a sink that has the batch drops what differs",
+    ),
+    Kind(
+        file="`owners/lock`",
+        pattern="checkpoints/owners/lock",
+        outcomes=ALL_SAME,
+        covers=("checkpoints/dead-letters/*/redrive/.lock",),
+        note="only the lock on it counts",
+    ),
+    Kind(
+        file="`owners/*.json`, newest",
+        pattern="checkpoints/owners/[0-9]*.json",
+        outcomes=ALL_SAME,
+        note="only its name counts, and `starts` has the number as well",
+    ),
+    Kind(
+        file="`channels.json`",
+        pattern="checkpoints/channels.json",
+        outcomes=ALL_REFUSED,
+        hosts=(),
+        test="tests/recovery/test_damage_on_spark.py",
+        note="Spark",
+    ),
+    Kind(
+        file="`sinks.json`",
+        pattern="checkpoints/sinks.json",
+        outcomes=(REFUSED, REFUSED, REFUSED, SAME),
+        hosts=(),
+        test="tests/recovery/test_damage_on_spark.py",
+        note="Spark; without it, what the sinks have is taken for all they had",
+    ),
+    Kind(
+        file="`limits/*`",
+        pattern="checkpoints/limits/*",
+        outcomes=ALL_SAME,
+        hosts=(),
+        test="tests/unit/engines/test_limit_ledger.py",
+        note="Spark; limits begin anew",
+    ),
+    Kind(
+        file="`client/*`, `hold`",
+        pattern="checkpoints/client/*",
+        outcomes=ALL_SAME,
+        hosts=(),
+        test="tests/recovery/test_damage_on_spark.py",
+        covers=("checkpoints/hold",),
+        note="Spark; removed by the next start",
+    ),
+    Kind(
+        file="`approvals/*.question.json`",
+        pattern="checkpoints/approvals/*.question.json",
+        outcomes=(APPROVALS, APPROVALS, APPROVALS, SAME),
+        hosts=(),
+        test="tests/recovery/test_desk_damage.py",
+        note="asked again; an expiry is then counted from the new start",
+    ),
+    Kind(
+        file="`approvals/*.answer.json`",
+        pattern="checkpoints/approvals/*.answer.json",
+        outcomes=(APPROVALS, APPROVALS, APPROVALS, OPEN),
+        hosts=(),
+        test="tests/recovery/test_desk_damage.py",
+    ),
+    Kind(
+        file="`approvals/history.jsonl`",
+        pattern="checkpoints/approvals/history.jsonl",
+        outcomes=ALL_SAME,
+        hosts=(),
+        test="tests/unit/engines/test_approval_damage.py",
+        note="for people; lines that fail their check are left out",
+    ),
+    Kind(
+        file="`dead-letters/*/redrive/*.json`",
+        pattern="checkpoints/dead-letters/*/redrive/*.json",
+        outcomes=(SOURCE,) * 4,
+        hosts=(),
+        test="tests/recovery/test_desk_damage.py",
+        note="one that the job has read and committed may go",
+    ),
+    Kind(
+        file="`dead-letters/*/redrive/.next`",
+        pattern="checkpoints/dead-letters/*/redrive/.next",
+        outcomes=(REFUSED, REFUSED, REFUSED, SAME),
+        hosts=(),
+        test="tests/recovery/test_desk_damage.py",
+        note="found when the job, or `emberflow dead-letters redrive`, looks for the next request",
+    ),
+    Kind(
+        file="file sink: `_emberflow/*/ledger.json`",
+        pattern="output/_emberflow/*/ledger.json",
+        outcomes=ALL_REFUSED,
+    ),
+    Kind(
+        file="file sink: `_emberflow/*/inprogress-*/*`, prepared in the newest checkpoint",
+        pattern="output/_emberflow/*/inprogress-*/[0-9]*",
+        outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
+        hosts=(),
+        test="tests/unit/connectors/test_staged_damage.py",
+        note="what no checkpoint holds is not needed",
+    ),
+    Kind(
+        file="file sink: the same, of an epoch that is being committed",
+        pattern="output/_emberflow/*/inprogress-*/[0-9]*",
+        outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
+        before=_not_renamed,
+        note="beside its `.decided`, one that is gone is taken for one that became visible and was moved by a reader",
+    ),
+    Kind(
+        file="file sink: `_emberflow/*/inprogress-*/*.decided`",
+        pattern="output/_emberflow/*/inprogress-*/*.decided",
+        outcomes=ALL_SAME,
+        before=_marked,
+        note="needed only for files that a reader moves away",
+    ),
+    Kind(
         file="file sink: `_emberflow/*/*.done`, newest",
         pattern="output/_emberflow/*/*.done",
         outcomes=(SAME, SAME, SAME, EITHER),
@@ -138,6 +299,59 @@ KINDS = (
         note="output of the job; what reads it names the file",
     ),
 )
+
+SAVEPOINT = tuple(
+    Kind(
+        file=f"savepoint: {file}",
+        pattern=f"savepoint/{pattern}",
+        outcomes=outcomes,
+        hosts=(),
+        test=_SAVEPOINTS,
+    )
+    for file, pattern, outcomes in (
+        ("`savepoint.json`", "savepoint.json", (REFUSED, REFUSED, REFUSED, UNUSABLE)),
+        ("`state/*.state`", "state/*.state", ALL_REFUSED),
+        ("`prepared.bin`", "prepared.bin", ALL_REFUSED),
+        ("`calls/*.calls`", "calls/*.calls", ALL_REFUSED),
+    )
+)
+"""A job is started from a copy with one damaged file."""
+
+NOT_OURS = ("checkpoints/spark/**", "output/*")
+"""Spark's files, and parts that have become visible: those belong to whoever reads them."""
+
+
+def uncovered(folder: Path) -> list[str]:
+    """Files of a job and its sinks that no line of the table is about."""
+    known = [pattern for kind in (*KINDS, *SAVEPOINT) for pattern in (kind.pattern, *kind.covers)]
+    known += [
+        pattern.replace("output", sink, 1)
+        for pattern in known
+        for sink in SINKS
+        if pattern.startswith("output/")
+    ]
+    files = [
+        path.relative_to(folder)
+        for part in ("checkpoints", "output", "savepoint")
+        for path in (folder / part).rglob("*")
+    ]
+    names = [PurePosixPath(path) for path in files if (folder / path).is_file()]
+    return [
+        str(name)
+        for name in names
+        if not any(matches(name, pattern) for pattern in (*known, *NOT_OURS))
+        # Left by a process that was killed while it wrote; nobody reads them.
+        and not (name.name.startswith(".") and name.name.endswith(".tmp"))
+    ]
+
+
+def matches(name: PurePosixPath, pattern: str) -> bool:
+    """Part by part; `**` at the end stands for any number of them."""
+    parts = pattern.split("/")
+    if parts[-1] == "**":
+        return name.parts[: len(parts) - 1] == tuple(parts[:-1])
+    return len(parts) == len(name.parts) and all(map(fnmatch.fnmatchcase, name.parts, parts))
+
 
 REFUSED_ON_SPARK = (
     ("checkpoints/emberflow.json", "flip"),
@@ -168,5 +382,5 @@ HARMLESS_ON_SPARK = (
 def table() -> str:
     """As Markdown."""
     lines = ["| file | a bit flipped | cut in half | emptied | deleted | |", "|---|---|---|---|---|---|"]
-    lines += [f"| {kind.file} | {' | '.join(kind.outcomes)} | {kind.note} |" for kind in KINDS]
+    lines += [f"| {kind.file} | {' | '.join(kind.outcomes)} | {kind.note} |" for kind in (*KINDS, *SAVEPOINT)]
     return "\n".join(lines)

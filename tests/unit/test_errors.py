@@ -24,6 +24,7 @@ ALL = sorted(
 CODES = {
     "ActionFailed": "EF2201",
     "ApprovalExpired": "EF2208",
+    "ApprovalsFailed": "EF2210",
     "BudgetExceeded": "EF2207",
     "CallLogFailed": "EF2206",
     "CheckpointError": "EF3000",

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from emberflow.connectors.staged_files import StagedFile
 from emberflow.errors import OwnershipLost, SinkFailed, SinkMismatch, describe_cause
 from emberflow.events.identity import text_identity
 from emberflow.events.stored_files import corrupt, make_folder, read_json, sync_folder, write_json
@@ -34,7 +35,9 @@ FOLDER = "_emberflow"
 IDENTITY = "ledger.json"
 KEPT = 3
 """Finished epochs that stay on record; the newest one is what counts."""
-VERSION = 1
+VERSION = 2
+"""Of a decision; the first one had no lengths and checksums of the staged files."""
+_IDENTITY_VERSION = 1
 _LOST = (
     "restore it from a backup; without one, start over with another output folder and an empty checkpoint directory, from the"
     " last savepoint if there is one"
@@ -75,14 +78,13 @@ def safe_name(name: str) -> str:
 
 
 class CommitLedger:
-    """Of one sink in one job. `renames` are pairs: a name in the staging folder, a path below the base path.
-
-    Without a fencing epoch it acts for whichever start of the job is the latest.
-    """
+    """Of one sink in one job. Without a fencing epoch it acts for whichever start of the job is the latest."""
 
     def __init__(self, base_path: str, job_id: str, sink_id: str, fence: int | None = None) -> None:
         self._base = Path(base_path)
         self._folder = _folder_of(self._base, job_id, sink_id)
+        self._written_by = fence
+        """Whose files need not be read again before they become visible."""
         self._fence = self.newest_fence() if fence is None else fence
         self.staging = self._staging_of(self._fence)
 
@@ -97,7 +99,7 @@ class CommitLedger:
             make_folder(self._folder, mode)
             known = uuid.uuid4().hex, 0
             # Before any folder of this version: one that is found without it has lost it.
-            write_json(self._folder / IDENTITY, {"version": VERSION, "id": known[0], "fencing_epoch": 0})
+            self._write_identity(known[0], 0)
         self._make_staging(mode, again=again)
         # First the files, then the decisions: a decision that is missed below has none of its files any more.
         for fence in self._fences():
@@ -109,10 +111,12 @@ class CommitLedger:
             else:
                 # Made after another start had looked for decisions.
                 (self._folder / entry.name).unlink(missing_ok=True)
-        write_json(
-            self._folder / IDENTITY, {"version": VERSION, "id": known[0], "fencing_epoch": self._fence}
-        )
+        self._write_identity(known[0], self._fence)
         return known[0]
+
+    def _write_identity(self, ledger: str, fence: int) -> None:
+        body = {"version": _IDENTITY_VERSION, "id": ledger, "fencing_epoch": fence}
+        write_json(self._folder / IDENTITY, body)
 
     def _make_staging(self, mode: int, *, again: bool) -> None:
         try:
@@ -132,17 +136,18 @@ class CommitLedger:
         if any(self._fences()) and (self._entries("json") or self._entries("done")):
             raise corrupt(self._folder / IDENTITY, "it is missing beside the epochs of the ledger", _LOST)
 
-    def commit(self, epoch: int, renames: Sequence[Sequence[str]]) -> None:
-        """Make an epoch visible, unless it or a later one is: then what was staged for it is thrown away."""
-        if not (renames or self._folder.is_dir()):
+    def commit(self, epoch: int, files: Sequence[StagedFile]) -> None:
+        """Make an epoch visible, unless it or a later one is: then what was staged for it is thrown away. Raises CorruptData
+        for a file that is not as it was staged."""
+        if not (files or self._folder.is_dir()):
             return
         self.check_fence()
         # An older decision first: epochs become visible in order. Those of older starts were made too late.
         for pending in self._entries("json"):
             if pending.fence == self._fence:
                 self._finish(pending)
-        if renames and epoch > self.newest():
-            self._finish(self._decide(epoch, renames))
+        if files and epoch > self.newest():
+            self._finish(self._decide(epoch, files))
         self._clean()
 
     def newest(self) -> int:
@@ -173,26 +178,33 @@ class CommitLedger:
             # Not empty if its process still writes: the next start tries again.
             staging.rmdir()
 
-    def _decide(self, epoch: int, renames: Sequence[Sequence[str]]) -> _Entry:
-        missing = [name for name, _ in renames if not (self.staging / name).exists()]
+    def _decide(self, epoch: int, files: Sequence[StagedFile]) -> _Entry:
+        missing = [file.name for file in files if not (self.staging / file.name).exists()]
         if missing:
             self.check_fence()
             raise SinkFailed(
                 f"the files staged for epoch {epoch} are gone from {self.staging}: {', '.join(missing[:3])}",
                 way_out="keep the sink's _emberflow folder while the job runs; it must be one folder for all workers",
             )
+        for file in files:
+            by_this_start = self._written_by is not None and file.fence == self._written_by
+            file.check(self.staging / file.name, _LOST, content=not by_this_start)
         # Beside the files, and with them wherever they go: where it is, a file that is gone has become visible before.
         (self.staging / _mark(epoch)).touch(0o600)
         entry = _Entry(epoch, self._fence, f"{epoch:08d}{_suffix(self._fence)}.json")
-        body = {"version": VERSION, "epoch": epoch, "renames": [list(pair) for pair in renames]}
+        body = {"version": VERSION, "epoch": epoch, "renames": [file.as_decided() for file in files]}
         write_json(self._folder / entry.name, body)
         return entry
 
     def _finish(self, entry: _Entry) -> None:
         path = self._folder / entry.name
         folders: set[Path] = set()
-        for name, final in self._read(path):
-            staged, target = self.staging / name, self._base / final
+        files = self._read(path)
+        for file in files if entry.fence != self._fence else ():
+            with contextlib.suppress(FileNotFoundError):
+                file.check(self.staging / file.name, _LOST, content=True)
+        for file in files:
+            staged, target = self.staging / file.name, self._base / file.final
             if staged.exists() and target.parent not in folders:
                 make_folder(target.parent)
                 folders.add(target.parent)
@@ -205,8 +217,8 @@ class CommitLedger:
                     if (self.staging / _mark(entry.epoch)).exists():
                         continue  # Visible before a crash, and taken away since by whoever reads the folder.
                     raise SinkFailed(
-                        f"{target} was to become visible in epoch {entry.epoch}, but what was staged for it is gone",
-                        way_out="keep the sink's _emberflow folder while the job runs; start over with another folder",
+                        f"{target} was to become visible in epoch {entry.epoch}, but what was staged for it is gone: {staged}",
+                        way_out=f"keep the sink's _emberflow folder while the job runs; {_LOST}",
                     ) from None
         # The files must be where they belong before the ledger says so.
         for folder in folders:
@@ -214,10 +226,10 @@ class CommitLedger:
         os.replace(path, self._folder / f"{entry.epoch:08d}.done")
         sync_folder(self._folder)
 
-    def _read(self, entry: Path) -> list[tuple[str, str]]:
-        content = read_json(entry, newest=VERSION, version="version", way_out=_LOST)
+    def _read(self, entry: Path) -> list[StagedFile]:
+        content = read_json(entry, newest=VERSION, version="version", way_out=_LOST, unchecked=1)
         try:
-            return [(name, final) for name, final in content["renames"]]
+            return [StagedFile.decided(item) for item in content["renames"]]
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt(entry, describe_cause(error), _LOST) from error
 
@@ -225,7 +237,7 @@ class CommitLedger:
         """The ledger's id, and the last start that has looked for decisions; None before the first."""
         path = self._folder / IDENTITY
         try:
-            content = read_json(path, newest=VERSION, version="version", way_out=_LOST)
+            content = read_json(path, newest=_IDENTITY_VERSION, version="version", way_out=_LOST)
         except FileNotFoundError:
             return None
         try:

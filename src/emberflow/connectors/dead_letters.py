@@ -2,7 +2,8 @@
 
 `<checkpoint_dir>/dead-letters/<agent>/letters/` is written by a file sink, exactly once, a line of JSON for each letter.
 `…/redrive/<number>.json` are letters that somebody wants to be tried again (`engines/dead_letters.py` writes them); the
-agent reads them as one more source, whose position says which it has taken: each is taken in exactly once.
+agent reads them as one more source, whose position says which it has taken: each is taken in exactly once. `…/redrive/.next`
+is the number behind the last file, so that one that is gone is missed.
 """
 
 from __future__ import annotations
@@ -13,18 +14,25 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.file_sink import FileSink
 from emberflow.connectors.file_sink_options import Encoder, OutputFileConfig
 from emberflow.connectors.source import Chunk, Position, Source
-from emberflow.errors import CorruptData, NotSerializable, SourceFailed, describe_cause, shorten
+from emberflow.errors import CheckpointError, NotSerializable, SourceFailed, describe_cause, shorten
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import text_identity
+from emberflow.events.stored_files import corrupt, parse_json, read_bytes, read_json, sealed
 
 DEAD_LETTERS_FOLDER = "dead-letters"
 LETTERS, REDRIVE = "letters", "redrive"
-VERSION = 1
+VERSION = 2
+"""Of letters, redriven ones and their number. The first one had no checksums."""
+NEXT = ".next"
+REDRIVEN = ("id", "timestamp", "record")
+"""What is kept of a letter for its other try."""
+_LOST_NUMBER = "restore the file; without a copy, delete it if no file was ever removed from its folder: a number must not be used twice"
 EMPTY_REDRIVE = (
     'restore the file, or replace its content by {"version": 1, "letters": []}: its letters are then not tried again, '
     "unless that is asked for once more"
@@ -61,7 +69,8 @@ class LetterEncoder(Encoder):
             except NotSerializable:
                 record = None  # Read by people all the same.
         shown = {**letter, "key": _plain(letter["key"]), "input": _plain(letter["input"])}
-        return (json.dumps({"version": VERSION, **shown, **self._extra, "record": record}) + "\n").encode()
+        body = {"version": VERSION, **shown, **self._extra, "record": record}
+        return (json.dumps(sealed(body)) + "\n").encode()
 
 
 def _plain(value: Any) -> Any:
@@ -82,6 +91,32 @@ def letter_sink(folder: str, *, takes_pairs: bool, bounded: bool) -> FileSink:
 
 def redrive_file(folder: str, number: int) -> str:
     return os.path.join(folder, REDRIVE, f"{number:08d}.json")
+
+
+def next_number(folder: str) -> int:
+    """Behind the last file of redriven letters that was ever written; 0 if that is not known. Raises CorruptData."""
+    path = Path(folder, REDRIVE, NEXT)
+    try:
+        data = read_bytes(path)
+    except FileNotFoundError:
+        return 0
+    if data.isdigit():
+        return int(data)  # As the first version wrote it.
+    number: Any = parse_json(
+        path, data, newest=VERSION, version="version", way_out=_LOST_NUMBER, unchecked=1
+    ).get("next")
+    if not isinstance(number, int):
+        raise corrupt(path, "it holds no number", _LOST_NUMBER)
+    return number
+
+
+def redriven_letters(path: Path) -> list[dict[str, Any]]:
+    """Of one file. Raises FileNotFoundError, CorruptData, and CheckpointUnusable where the disk fails."""
+    body = read_json(path, newest=VERSION, version="version", way_out=EMPTY_REDRIVE, unchecked=1)
+    try:
+        return [{name: letter[name] for name in REDRIVEN} for letter in body["letters"]]
+    except (KeyError, TypeError) as error:
+        raise corrupt(path, "it holds no list of letters", EMPTY_REDRIVE) from error
 
 
 class RedriveSource(Source):
@@ -130,25 +165,27 @@ class RedriveSource(Source):
         except FileNotFoundError:
             return
         path = redrive_file(self._folder, number)
-        later = [name for name in names if name.endswith(".json") and name > os.path.basename(path)]
-        if later and not os.path.exists(path):
+        later = any(name.endswith(".json") and name > os.path.basename(path) for name in names)
+        # Looked for last: it may have been written meanwhile.
+        if (later or next_number(self._folder) > number) and not os.path.exists(path):
             raise SourceFailed(
-                f"the redriven letters in {path} are missing, and later ones are there", way_out=EMPTY_REDRIVE
+                f"the redriven letters in {path} are missing",
+                cause="later ones are there" if later else f"{NEXT} says that they were written",
+                way_out=EMPTY_REDRIVE,
             )
 
     def _file(self, number: int) -> Chunk | None:
         path = redrive_file(self._folder, number)
         try:
-            with open(path, encoding="utf-8") as file:
-                letters: list[dict[str, Any]] = json.load(file)["letters"]
+            letters = redriven_letters(Path(path))
             values = [decode(base64.b64decode(letter["record"])) for letter in letters]
         except FileNotFoundError:
             self._check_nothing_follows(number)
             return None
-        except (OSError, ValueError, KeyError, TypeError, CorruptData) as error:
+        except (OSError, ValueError, TypeError, CheckpointError) as error:
             raise SourceFailed(
                 f"the redriven letters in {path} cannot be read",
-                cause=describe_cause(error),
+                cause=error.cause if isinstance(error, CheckpointError) else describe_cause(error),
                 way_out=EMPTY_REDRIVE,
             ) from error
         return Chunk(values, number + 1, timestamps=[letter["timestamp"] for letter in letters])

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
+from zlib import crc32
 
 from emberflow.connectors.commit_ledger import (
     FOLDER,
@@ -31,6 +32,7 @@ from emberflow.connectors.file_sink_options import (
 )
 from emberflow.connectors.local_paths import PathLike, local_path
 from emberflow.connectors.sink import Committed, Sink, SinkWriter, WriterContext
+from emberflow.connectors.staged_files import StagedFile
 from emberflow.errors import InvalidArgument, SinkFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.private_files import FOLDER_MODE, open_private
@@ -114,9 +116,9 @@ class FileSink(Sink):
         self._commit(CommitLedger(self.base_path, job_id, sink_id, fencing_epoch), epoch, prepared)
 
     def _commit(self, ledger: CommitLedger, epoch: int, prepared: Sequence[Any]) -> None:
-        renames: list[Sequence[str]] = [pair[:2] for part in prepared if part for pair in part]
+        files = [StagedFile.prepared(item) for part in prepared if part for item in part]
         try:
-            ledger.commit(epoch, renames)
+            ledger.commit(epoch, files)
         except OSError as error:
             # Files that are gone may have been moved by a later start.
             ledger.check_fence()
@@ -181,6 +183,7 @@ class _Part:
         self.final = final
         self._opener = open_private if private else None
         self.size = 0
+        self.checksum = 0
         self.file: IO[bytes] | None = None
 
     def write(self, data: bytes) -> None:
@@ -189,6 +192,7 @@ class _Part:
             self.file = open(self.staged, "ab", opener=self._opener)  # noqa: SIM115 (kept open across batches)
         self.file.write(data)
         self.size += len(data)
+        self.checksum = crc32(data, self.checksum)
 
     def close(self) -> None:
         if self.file is not None:
@@ -228,7 +232,8 @@ class _FileWriter:
         except OSError as error:
             raise _disk_refused(f"files below {self._sink.base_path} could not be finished", error) from error
         base = os.path.abspath(self._sink.base_path)
-        return [[part.staged.name, part.final, base] for part in self._parts]
+        fence = self._context.fencing_epoch
+        return [[part.staged.name, part.final, base, part.size, part.checksum, fence] for part in self._parts]
 
     def abort(self) -> None:
         for part in self._parts:

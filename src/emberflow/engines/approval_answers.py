@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,9 @@ from emberflow.engines.approval_files import (
     QUESTION,
     VERSION,
     link_once,
-    read,
+    read_answer,
+    read_history,
+    read_question,
 )
 from emberflow.errors import InvalidArgument
 
@@ -50,16 +51,11 @@ def questions(checkpoint_dir: str | Path, *, answered: bool = False) -> list[Sto
         )
     found: list[StoredQuestion] = []
     for path in sorted(folder.glob(f"*{QUESTION}")):
-        body = read(path)
+        body = read_question(path)
         if body is not None:
-            found.append(_stored(body, read(path.with_name(f"{body['id']}{ANSWER}"))))
-    if answered and (folder / HISTORY).exists():
-        for line in (folder / HISTORY).read_text(encoding="utf-8").splitlines():
-            try:
-                body = json.loads(line)
-                found.append(_stored(body, body["answer"]))
-            except (ValueError, KeyError):
-                continue  # Torn by a crash.
+            found.append(_stored(body, read_answer(path.with_name(f"{body['id']}{ANSWER}"))))
+    if answered:
+        found += [_stored(body, body["answer"]) for body in read_history(folder / HISTORY)]
     chosen = [item for item in found if answered or item.answer is None]
     return sorted(chosen, key=lambda item: (item.asked_ms, item.id))
 

@@ -13,21 +13,25 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from emberflow.errors import CheckpointUnusable, describe_cause
+from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
 from emberflow.events.identity import text_identity
 from emberflow.events.private_files import make_private_folder, open_private
-from emberflow.events.stored_files import sync_folder
+from emberflow.events.stored_files import corrupt, parse_json, read_json, sealed, sync_folder
 
 APPROVALS_FOLDER = "approvals"
 QUESTION, ANSWER, HISTORY = ".question.json", ".answer.json", "history.jsonl"
-VERSION = 1
+VERSION = 2
+"""The first one had no checksums."""
+_LOST_QUESTION = "restore the file, or delete it: the question is then asked again when the job is started, and expires as if it was new"
+_LOST_ANSWER = "restore the file, or delete it, which opens the question again, and answer once more"
+_QUESTION_FIELDS = ("id", "question", "options", "agent", "action", "key", "asked_ms", "expires_at_ms")
 
 
 def question_name(directory: Path, call_id: str) -> str:
     """What the files of a question begin with. One that the first version asked keeps its shorter name."""
     earlier = hashlib.sha256(call_id.encode()).hexdigest()[:12]
     if any((directory / f"{earlier}{ending}").exists() for ending in (QUESTION, ANSWER)):
-        asked = read(directory / f"{earlier}{QUESTION}")
+        asked = read_question(directory / f"{earlier}{QUESTION}")
         if asked is None or asked.get("call_id") == call_id:
             return earlier
     return text_identity(call_id)
@@ -39,7 +43,7 @@ def link_once(path: Path, body: dict[str, Any]) -> bool:
     try:
         make_private_folder(path.parent)
         with open(temporary, "w", encoding="utf-8", opener=open_private) as file:
-            json.dump(body, file)
+            json.dump(sealed(body), file)
             file.flush()
             os.fsync(file.fileno())
         try:
@@ -58,12 +62,51 @@ def link_once(path: Path, body: dict[str, Any]) -> bool:
         temporary.unlink(missing_ok=True)
 
 
-def read(path: Path) -> dict[str, Any] | None:
+def read_question(path: Path) -> dict[str, Any] | None:
+    """None if there is no such file. Raises CorruptData, and CheckpointUnusable where the disk fails."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        body = read_json(path, newest=VERSION, version="version", way_out=_LOST_QUESTION, unchecked=1)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise CheckpointUnusable(
-            f"the approval {path} cannot be read", cause=describe_cause(error), way_out="remove the file"
-        ) from error
+    _check_question(path, body)
+    return body
+
+
+def read_answer(path: Path) -> dict[str, Any] | None:
+    """The same for an answer."""
+    try:
+        body = read_json(path, newest=VERSION, version="version", way_out=_LOST_ANSWER, unchecked=1)
+    except FileNotFoundError:
+        return None
+    if not body.get("expired") and not isinstance(body.get("answer"), str):
+        raise corrupt(path, "it holds no answer", _LOST_ANSWER)
+    return body
+
+
+def history_line(question: dict[str, Any], answer: dict[str, Any]) -> str:
+    return json.dumps(sealed({**question, "version": VERSION, "answer": answer})) + "\n"
+
+
+def read_history(path: Path) -> list[dict[str, Any]]:
+    """Settled questions with their answers. For people only, so lines that a crash has torn or that fail their check are
+    left out."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    found: list[dict[str, Any]] = []
+    for line in lines:
+        try:
+            body = parse_json(path, line, newest=VERSION, version="version", way_out="", unchecked=1)
+            _check_question(path, body)
+            if isinstance(body.get("answer"), dict):
+                found.append(body)
+        except (CorruptData, CheckpointUnusable):
+            continue
+    return found
+
+
+def _check_question(path: Path, body: dict[str, Any]) -> None:
+    missing = [name for name in _QUESTION_FIELDS if name not in body]
+    if missing:
+        raise corrupt(path, f"it has no {missing[0]!r}", _LOST_QUESTION)

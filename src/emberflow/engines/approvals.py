@@ -7,7 +7,6 @@ process looks for answers, however many questions wait.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import threading
@@ -21,16 +20,20 @@ from emberflow.engines.approval_files import (
     HISTORY,
     QUESTION,
     VERSION,
+    history_line,
     link_once,
     question_name,
-    read,
+    read_answer,
+    read_question,
 )
 from emberflow.engines.ownership import NO_FENCE, Fence
+from emberflow.errors import ApprovalsFailed, CheckpointUnusable, CorruptData
 from emberflow.events.private_files import open_private
 from emberflow.operators.guard_approvals import HumanAnswer, Question
 
 _log = logging.getLogger("emberflow.agents")
 POLL_S = 0.2
+_COMMITTED = "the run that asked goes on when the job is started again"
 
 
 def approvals_in(checkpoint_dir: str | None, fence: Fence = NO_FENCE) -> FileApprovals | None:
@@ -46,10 +49,15 @@ class FileApprovals:
         self._fence = fence
 
     async def ask(self, question: Question) -> HumanAnswer | None:
-        name = await asyncio.to_thread(question_name, self._directory, question.call_id)
-        asked_ms = await asyncio.to_thread(self._post, name, question)
-        due_ms = None if question.expires_ms is None else asked_ms + question.expires_ms
-        found = await _watcher(self._directory).wait(name, due_ms)
+        try:
+            name = await asyncio.to_thread(question_name, self._directory, question.call_id)
+            asked_ms = await asyncio.to_thread(self._post, name, question)
+            due_ms = None if question.expires_ms is None else asked_ms + question.expires_ms
+            found = await _watcher(self._directory).wait(name, due_ms)
+        except (CorruptData, CheckpointUnusable) as error:
+            raise ApprovalsFailed(
+                error.message, cause=error.cause, way_out=error.way_out, committed=_COMMITTED
+            ) from error
         if found.get("expired"):
             return None
         return HumanAnswer(found["answer"], found.get("note", ""), found.get("by", ""))
@@ -57,11 +65,16 @@ class FileApprovals:
     def settled(self, call_id: str) -> None:
         # A later start of the job may still need the answer.
         self._fence.check_if_reachable()
-        name = question_name(self._directory, call_id)
-        question, answer = self._directory / f"{name}{QUESTION}", self._directory / f"{name}{ANSWER}"
-        asked, answered = read(question), read(answer)
+        try:
+            name = question_name(self._directory, call_id)
+            question, answer = self._directory / f"{name}{QUESTION}", self._directory / f"{name}{ANSWER}"
+            asked, answered = read_question(question), read_answer(answer)
+        except (CorruptData, CheckpointUnusable) as error:
+            # The log has the answer: this is only about the history.
+            _log.warning("a settled question is left where it is: %s", error)
+            return
         if asked is not None and answered is not None:
-            line = json.dumps({**asked, "answer": answered}) + "\n"
+            line = history_line(asked, answered)
             with open(self._directory / HISTORY, "a", encoding="utf-8", opener=open_private) as file:
                 file.write(line)
         # The answer last: a question without its answer would be asked again.
@@ -86,7 +99,7 @@ class FileApprovals:
             "expires_at_ms": None if question.expires_ms is None else now_ms + question.expires_ms,
         }
         if not link_once(path, body):
-            found = read(path)
+            found = read_question(path)
             if found is not None:
                 return int(found["asked_ms"])
         _log.info("agent %r asks: emberflow approvals list %s", question.agent, self._directory.parent)
@@ -142,12 +155,16 @@ class _Watcher:
         for name, entries in waiting.items():
             due = min((due_ms for _, _, due_ms in entries if due_ms is not None), default=None)
             path = self._directory / f"{name}{ANSWER}"
-            if path.name not in there and due is not None and due <= now_ms:
-                # Linked like an answer: one that comes in this very moment wins, or is refused.
-                link_once(path, {"version": VERSION, "expired": True, "answered_ms": now_ms})
-            elif path.name not in there:
+            expired = due is not None and due <= now_ms
+            if path.name not in there and not expired:
                 continue
-            found = read(path)
+            try:
+                if path.name not in there:
+                    # Linked like an answer: one that comes in this very moment wins, or is refused.
+                    link_once(path, {"version": VERSION, "expired": True, "answered_ms": now_ms})
+                found = read_answer(path)
+            except (CorruptData, CheckpointUnusable) as error:
+                found = error
             if found is not None:
                 for loop, future, _ in entries:
                     _settle(loop, future, found)
@@ -162,9 +179,15 @@ def _watcher(directory: Path) -> _Watcher:
         return _watchers.setdefault(directory, _Watcher(directory))
 
 
-def _settle(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], found: dict[str, Any]) -> None:
+def _settle(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], found: dict[str, Any] | Exception
+) -> None:
     def settle() -> None:
-        if not future.done():
+        if future.done():
+            return
+        if isinstance(found, Exception):
+            future.set_exception(found)
+        else:
             future.set_result(found)
 
     try:

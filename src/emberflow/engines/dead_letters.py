@@ -11,21 +11,23 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from emberflow.connectors.dead_letters import (
     DEAD_LETTERS_FOLDER,
-    EMPTY_REDRIVE,
     LETTERS,
+    NEXT,
     REDRIVE,
+    REDRIVEN,
     VERSION,
+    next_number,
     redrive_file,
+    redriven_letters,
 )
 from emberflow.errors import CheckpointUnusable, InvalidArgument, describe_cause
 from emberflow.events.private_files import make_private_folder, open_private, write_private
-from emberflow.events.stored_files import write_atomically
+from emberflow.events.stored_files import corrupt, parse_json, read_bytes, write_json
 
-_NEXT = ".next"
 _MOVE_AWAY = (
     "restore the file, or move it out of the checkpoint directory: its letters are then no longer listed"
 )
@@ -125,43 +127,33 @@ def to_file(wanted: Sequence[Letter], path: str | Path) -> None:
 def _append(folder: Path, wanted: list[Letter]) -> None:
     names = [int(path.stem) for path in (folder / REDRIVE).glob("*.json")]
     # Never a number again: the job may have read past it, and a file that was removed since.
-    number = max(max(names, default=-1) + 1, _next_number(folder))
+    number = max(max(names, default=-1) + 1, next_number(str(folder)))
     path = Path(redrive_file(str(folder), number))
     body = {
         "version": VERSION,
-        "letters": [{name: letter.body[name] for name in ("id", "timestamp", "record")} for letter in wanted],
+        "letters": [{name: letter.body[name] for name in REDRIVEN} for letter in wanted],
     }
     # It appears whole: a job may be reading the folder.
-    _attempt(path, lambda: write_atomically(path, json.dumps(body).encode()))
-    _attempt(folder, lambda: write_atomically(folder / REDRIVE / _NEXT, b"%d" % (number + 1)))
-
-
-def _next_number(folder: Path) -> int:
-    try:
-        return int((folder / REDRIVE / _NEXT).read_bytes())
-    except (OSError, ValueError):
-        return 0  # Of a version before, or damaged: the files tell, unless the last one was removed.
+    _attempt(path, lambda: write_json(path, body))
+    _attempt(folder, lambda: write_json(folder / REDRIVE / NEXT, {"version": VERSION, "next": number + 1}))
 
 
 def _redriven(folder: Path) -> set[str]:
     found: set[str] = set()
     for path in (folder / REDRIVE).glob("*.json"):
-        body: Any = _attempt(path, lambda path=path: _redrive_body(path), EMPTY_REDRIVE)
-        found |= {letter["id"] for letter in body["letters"]}
-    return found
-
-
-def _redrive_body(path: Path) -> dict[str, Any]:
-    body: Any = json.loads(path.read_text(encoding="utf-8"))
-    found = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
-    if not isinstance(found.get("letters"), list):
-        raise ValueError("it holds no list of letters")
+        found |= {letter["id"] for letter in _attempt(path, lambda path=path: redriven_letters(path))}
     return found
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    text: str = _attempt(path, lambda: path.read_text(encoding="utf-8"))
-    return [_attempt(path, lambda line=line: json.loads(line)) for line in text.splitlines()]
+    found: list[dict[str, Any]] = []
+    for line in _attempt(path, lambda: read_bytes(path)).split(b"\n"):
+        if line:
+            body = parse_json(path, line, newest=VERSION, version="version", way_out=_MOVE_AWAY, unchecked=1)
+            if not {"id", "failed_ms", "key", "input"} <= body.keys():
+                raise corrupt(path, "a line is not a dead letter", _MOVE_AWAY)
+            found.append(body)
+    return found
 
 
 @contextmanager
@@ -173,10 +165,10 @@ def _locked(folder: Path) -> Any:
         yield
 
 
-def _attempt(path: str | Path, action: Callable[[], Any], way_out: str = _MOVE_AWAY) -> Any:
+def _attempt(path: str | Path, action: Callable[[], Any]) -> Any:
     try:
         return action()
     except (OSError, ValueError) as error:
         raise CheckpointUnusable(
-            f"the dead letters in {path} cannot be used", cause=describe_cause(error), way_out=way_out
+            f"the dead letters in {path} cannot be used", cause=describe_cause(error), way_out=_MOVE_AWAY
         ) from error

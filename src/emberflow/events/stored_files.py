@@ -22,17 +22,27 @@ CHECKSUM = "checksum"
 
 def write_json(path: Path, body: Mapping[str, Any]) -> None:
     """An object with its checksum, atomically. Raises OSError."""
-    plain = dict(body)
-    write_atomically(path, json.dumps({**plain, CHECKSUM: checksum_of(plain)}, indent=2).encode())
+    write_atomically(path, json.dumps(sealed(body), indent=2).encode())
 
 
-def read_json(path: Path, *, newest: int, way_out: str, version: str = "format") -> dict[str, Any]:
+def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The object as JSON gives it back, with its checksum."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(body)))
+    return {**plain, CHECKSUM: checksum_of(plain)}
+
+
+def read_json(
+    path: Path, *, newest: int, way_out: str, version: str = "format", unchecked: int | None = None
+) -> dict[str, Any]:
     """The object without its checksum. `newest` is the highest number under `version` that the caller understands.
 
-    An object without a checksum is read too: the version before wrote none. Raises FileNotFoundError, CorruptData with
-    the caller's `way_out`, and CheckpointUnusable if the file cannot be read or was written by a newer version.
+    An object up to the version `unchecked` is read without a checksum too (None: any version): earlier ones wrote none.
+    Raises FileNotFoundError, CorruptData with the caller's `way_out`, and CheckpointUnusable if the file cannot be read
+    or was written by a newer version.
     """
-    return parse_json(path, read_bytes(path), newest=newest, way_out=way_out, version=version)
+    return parse_json(
+        path, read_bytes(path), newest=newest, way_out=way_out, version=version, unchecked=unchecked
+    )
 
 
 def read_bytes(path: Path) -> bytes:
@@ -50,9 +60,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_json(
-    path: Path, data: bytes, *, newest: int, way_out: str, version: str = "format"
+    path: Path,
+    data: bytes,
+    *,
+    newest: int,
+    way_out: str,
+    version: str = "format",
+    unchecked: int | None = None,
 ) -> dict[str, Any]:
-    """What `read_json` does with the bytes of a file."""
+    """What `read_json` does with the bytes of a file, or with one line of it."""
     if not data.strip(b"\0 \r\n\t"):
         raise corrupt(path, "it is empty", way_out)
     try:
@@ -68,6 +84,8 @@ def parse_json(
     number: Any = body.get(version)
     if type(number) is not int or number < 1:
         raise corrupt(path, f"it has no valid {version!r}", way_out)
+    if checksum is None and unchecked is not None and number > unchecked:
+        raise corrupt(path, "its checksum is missing", way_out)
     if number > newest:
         raise CheckpointUnusable(
             f"{path} was written by a newer version of emberflow ({version} {number})",

@@ -98,7 +98,8 @@ async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext
             return await _attempt(action, guards, event, context)
         except Exception as error:
             if retry is None or attempt >= retry.attempts or not _again(error, retry):
-                context.withdraw_questions()
+                if log_failure(error) is None:
+                    context.withdraw_questions()
                 if attempt == 1:
                     raise
                 raise GaveUp(error, attempt) from error

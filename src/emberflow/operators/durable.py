@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Protocol, cast
 
-from emberflow.errors import InvalidArgument, ReplayMismatch, shorten
+from emberflow.errors import CallLogFailed, InvalidArgument, ReplayMismatch, shorten
 from emberflow.events.copies import copied
 from emberflow.events.identity import DIGITS, fingerprint
 from emberflow.operators.masked_errors import mask
@@ -176,6 +176,9 @@ class ActionCalls:
                 await write(call)
         try:
             value = await make()
+        except CallLogFailed:
+            # No outcome of the call: recorded, it would be repeated when the fault is gone.
+            raise
         except Exception as error:
             await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
             self.raised.append(call.call_id)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import InvalidArgument, shorten
+from emberflow.errors import CallLogFailed, InvalidArgument, shorten
 from emberflow.events.agent_events import Event
 from emberflow.events.copies import copied_event
 from emberflow.operators.agent_errors import check_event
@@ -199,6 +199,8 @@ class ContextGuards:
         open_questions.add(call.call_id)
         try:
             answer = await durable.run(call, partial(ask, desk, question, default), None)
+        except CallLogFailed:
+            raise  # The question stays open for a later start.
         except Exception:
             await asyncio.to_thread(desk.settled, call.call_id)
             open_questions.discard(call.call_id)

@@ -79,8 +79,8 @@ class SavepointReader:
 
 def _manifest(path: Path) -> SavepointManifest:
     try:
-        text = (path / form.MANIFEST).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        text = (path / form.MANIFEST).read_bytes()
+    except OSError as error:
         raise CheckpointUnusable(
             f"there is no savepoint in {path}",
             cause=describe_cause(error),
@@ -91,16 +91,20 @@ def _manifest(path: Path) -> SavepointManifest:
         version = body["format"]
         checksum = body.pop("checksum")
     except (ValueError, TypeError, KeyError) as error:
-        raise CorruptData(f"{path / form.MANIFEST} is not a manifest of a savepoint") from error
-    if not isinstance(version, int) or version > form.FORMAT_VERSION:
-        raise CheckpointUnusable(
-            f"{path} was written by a newer version of emberflow (format {version})",
-            way_out="update emberflow",
-        )
+        raise CorruptData(
+            f"{path / form.MANIFEST} is not a manifest of a savepoint",
+            cause=describe_cause(error),
+            way_out="take the savepoint again, or use a copy of it that is whole",
+        ) from error
     if checksum != form.checksum_of(body):
         raise CorruptData(
             f"{path / form.MANIFEST} was changed or damaged",
             way_out="change a savepoint with `emberflow savepoint edit`, or take it again",
+        )
+    if not isinstance(version, int) or version > form.FORMAT_VERSION:
+        raise CheckpointUnusable(
+            f"{path} was written by a newer version of emberflow (format {version})",
+            way_out="update emberflow",
         )
     sources = {uid: SourcePositions(**item) for uid, item in body.pop("sources").items()}
     steps = {uid: StepSummary(**item) for uid, item in body.pop("steps").items()}

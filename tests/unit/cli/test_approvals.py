@@ -16,7 +16,7 @@ from emberflow.cli.main import main
 from emberflow.engines.approval_answers import give_answer, questions
 from emberflow.engines.approval_files import APPROVALS_FOLDER
 from emberflow.engines.approvals import FileApprovals
-from emberflow.errors import ApprovalExpired, CheckpointUnusable, InvalidArgument
+from emberflow.errors import ApprovalExpired, CorruptData, InvalidArgument
 from emberflow.events.identity import text_identity
 from emberflow.operators.guard_approvals import NO_DEFAULT, HumanAnswer, Question, ask, check_question
 
@@ -184,7 +184,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_file_that_is_damaged(tmp_path: Path) -> None:
     (tmp_path / APPROVALS_FOLDER).mkdir()
     (tmp_path / APPROVALS_FOLDER / "x.question.json").write_text("{")
-    with pytest.raises(CheckpointUnusable, match=r"x\.question\.json cannot be read"):
+    with pytest.raises(CorruptData, match=r"x\.question\.json is corrupted"):
         questions(tmp_path)
 
 

@@ -17,7 +17,7 @@ from emberflow.connectors.dead_letters import (
     letters_folder,
 )
 from emberflow.engines.dead_letters import letters
-from emberflow.errors import CheckpointUnusable, SourceFailed
+from emberflow.errors import CorruptData, SourceFailed
 
 
 def letter(number: int, **fields: Any) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     from emberflow.engines.dead_letters import letters
 
     (folder / "redrive" / "00000000.json").unlink()
-    with pytest.raises(CheckpointUnusable, match=r"letters-1\.jsonl cannot be used"):
+    with pytest.raises(CorruptData, match=r"letters-1\.jsonl is corrupted"):
         letters(tmp_path)
 
 
@@ -195,7 +195,7 @@ def test_a_damaged_request_is_refused_and_the_advice_comes_true(tmp_path: Path, 
         path.unlink()
     else:
         path.write_bytes(b"" if damage == "emptied" else b"?" + path.read_bytes()[1:])
-        with pytest.raises(CheckpointUnusable, match="restore the file") as listed:
+        with pytest.raises(CorruptData, match="restore the file") as listed:
             letters(tmp_path)
         assert str(path) in str(listed.value)
     with pytest.raises(SourceFailed, match="00000000") as caught:
@@ -213,7 +213,7 @@ def test_letters_that_cannot_be_read_are_moved_away_as_advised(tmp_path: Path) -
     write(tmp_path, letter(2), name="letters-2")
     path = folder / LETTERS / "letters-1.jsonl"
     path.write_bytes(b"{" + path.read_bytes())
-    with pytest.raises(CheckpointUnusable, match="move it out of the checkpoint directory"):
+    with pytest.raises(CorruptData, match="move it out of the checkpoint directory"):
         letters(tmp_path)
     path.rename(tmp_path.parent / f"{tmp_path.name}.letters")
 

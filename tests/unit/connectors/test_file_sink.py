@@ -284,7 +284,7 @@ def test_a_ledger_nobody_can_read(tmp_path: Path) -> None:
     sink = strings(tmp_path).build()
     run_epoch(sink, 0, ["a"])
     folder = CommitLedger(str(tmp_path), JOB, SINK).staging.parent
-    for text in ("{", json.dumps({"version": 2, "renames": []}), "[]"):
+    for text in ("{", json.dumps({"version": 2, "renames": []}), json.dumps({"version": 3}), "[]"):
         (folder / "00000001.json").write_text(text)
         with pytest.raises(
             CheckpointError, match=r"00000001\.json (is corrupted|was written by a newer version)"
@@ -296,11 +296,28 @@ def test_the_ledgers_form_is_kept(tmp_path: Path) -> None:
     run_epoch(strings(tmp_path).build(), 4, ["a"])
     entry = CommitLedger(str(tmp_path), JOB, SINK).staging.parent / "00000004.done"
     assert json.loads(entry.read_text()) == {
-        "version": 1,
+        "version": 2,
         "epoch": 4,
-        "renames": [["00000004-0000-0.a", f"part-{ID}-00000004-0000"]],
-        "checksum": 3266843936,
+        "renames": [["00000004-0000-0.a", f"part-{ID}-00000004-0000", 2, 3723141383]],
+        "checksum": 115796367,
     }
+
+
+def test_a_decision_of_the_first_version_is_carried_out(tmp_path: Path) -> None:
+    """Neither a checksum of its own nor those of the files, also in what a checkpoint holds."""
+    sink = strings(tmp_path).build()
+    folder = CommitLedger(str(tmp_path), JOB, SINK).staging.parent
+    for epoch, text in enumerate(("a", "b")):
+        writer = writer_of(sink, epoch=epoch)
+        writer.write(Batch([text]))
+        prepared = [item[:3] for item in writer.prepare()]
+        if text == "b":
+            body = {"version": 1, "epoch": 1, "renames": [item[:2] for item in prepared]}
+            (folder / "00000001.json").write_text(json.dumps(body))
+            sink.take_over(JOB, SINK, 2)
+        else:
+            sink.commit(JOB, SINK, 0, [prepared])
+    assert sorted(visible(tmp_path).values()) == ["a\n", "b\n"]
 
 
 def test_a_value_that_cannot_be_encoded_is_named(tmp_path: Path) -> None:

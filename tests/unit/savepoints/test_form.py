@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable
 from emberflow.events.key_groups import KeyGroups
 from emberflow.savepoints import Savepoint
-from emberflow.savepoints.form import MANIFEST, FrameKind
+from emberflow.savepoints.form import MANIFEST, FrameKind, checksum_of
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.writer import SavepointWriter
 
@@ -178,7 +178,9 @@ def test_a_manifest_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     path = small(tmp_path / "s") / MANIFEST
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    body = {**json.loads(path.read_text()), "format": 99}
+    del body["checksum"]
+    path.write_text(json.dumps({**body, "checksum": checksum_of(body)}))
     with pytest.raises(CheckpointUnusable, match="newer version of emberflow"):
         Savepoint.read(tmp_path / "s")
 
