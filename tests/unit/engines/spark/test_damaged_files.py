@@ -9,7 +9,13 @@ from zlib import crc32
 
 import pytest
 
+pytest.importorskip("pyspark", reason="what runs in Spark's driver")
+
+from emberflow.engines.ownership import NO_FENCE
 from emberflow.engines.spark.damaged_files import spark_damage
+from emberflow.engines.spark.job import SparkJob
+from emberflow.errors import CorruptData, EngineFailed, StepFailed
+from emberflow.plan.job import JobConfig
 
 
 def write(path: Path, data: bytes) -> None:
@@ -56,3 +62,24 @@ def test_files_without_checksums_are_not_judged(tmp_path: Path) -> None:
     (tmp_path / "offsets" / "2").write_bytes(b"with a damaged checksum")
     assert spark_damage(tmp_path) is None
     assert spark_damage(tmp_path / "nowhere") is None
+
+
+def failed_job(home: Path) -> SparkJob:
+    """Without a query: only what is said of its failure."""
+    job = object.__new__(SparkJob)
+    job.config = JobConfig(parallelism=1, max_parallelism=8)
+    job._home, job._fence = home, NO_FENCE
+    return job
+
+
+def test_a_job_that_sparks_own_error_ended_names_the_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "spark" / "state" / "0" / "1" / "1.zip"
+    write(path, b"state of a key group")
+    error = RuntimeError("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.")
+    assert isinstance(failed_job(tmp_path).explain_failure(error), EngineFailed)
+    path.write_bytes(b"stata of a key group")
+    explained = failed_job(tmp_path).explain_failure(error)
+    assert isinstance(explained, CorruptData)
+    assert explained.message == f"{path} is corrupted"
+    # What the program's own code raised is no matter of files.
+    assert isinstance(failed_job(tmp_path).explain_failure(StepFailed("step 'a' failed")), StepFailed)

@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
+from emberflow.connectors.dataframe import DataFrameSink
 from emberflow.engines.spark import markers
 from emberflow.engines.spark.arrow_rows import record_batches
 from emberflow.engines.spark.batch_record import RecordedState
+from emberflow.engines.spark.engine import SparkEngine
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.rows import (
     PARKED,
@@ -30,6 +32,7 @@ from emberflow.errors import StepFailed, from_marker
 from emberflow.events.batch import Batch
 from emberflow.events.codecs import decode
 from emberflow.events.packets import Packet, encode_packet
+from emberflow.plan.job import JobConfig
 from emberflow.streams import StreamExecutionEnvironment
 
 
@@ -154,6 +157,30 @@ def test_a_job_finds_its_error_again() -> None:
     with pytest.raises(RuntimeError) as caught:
         list(markers.carries_errors(fails_later)())
     assert str(from_marker(str(caught.value))) == str(FAILED)
+
+
+@pytest.mark.parametrize(
+    ("traceback_wanted", "form"), [(False, markers.ErrorForm.READABLE), (True, markers.ErrorForm.TRACED)]
+)
+def test_a_query_that_its_user_starts_has_readable_errors(
+    traceback_wanted: bool, form: markers.ErrorForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    env.from_collection([1]).sink_to(DataFrameSink("id long"))
+    engine = SparkEngine(spark=object())
+    asked: list[Any] = []
+
+    def translation(spec: Any, **kwargs: Any) -> Any:
+        asked.append(kwargs["errors"])
+        raise InterruptedError
+
+    monkeypatch.setattr(engine, "_frame_spec", lambda *_: None)
+    monkeypatch.setattr(engine, "_translation", translation)
+    with pytest.raises(InterruptedError):
+        engine.to_dataframe(
+            env.job_graph(), JobConfig(parallelism=1, max_parallelism=8, show_traceback=traceback_wanted)
+        )
+    assert asked == [form]
 
 
 def test_each_form_names_a_function() -> None:

@@ -1,9 +1,14 @@
-"""The task of a sink on Spark: what went wrong first is what is said."""
+"""Sinks on Spark without Spark: what went wrong first is what is said, and the job's directory knows of output before a sink
+has it."""
 
 from __future__ import annotations
 
 import errno
 import logging
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +16,19 @@ import pytest
 pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
+from emberflow.engines.ownership import NO_FENCE, Fence, Ownership, lock_directory
 from emberflow.engines.spark.arrow_rows import record_batches
+from emberflow.engines.spark.engine import SparkEngine
 from emberflow.engines.spark.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.rows import sink_dest
-from emberflow.engines.spark.sink_writer import write_task
-from emberflow.errors import SinkFailed
+from emberflow.engines.spark.sink_marks import check_sinks, read_marks
+from emberflow.engines.spark.sink_writer import commit_epoch, write_task
+from emberflow.errors import CheckpointInUse, EmberflowError, SinkFailed, SinkMismatch
 from emberflow.events.batch import Batch
 from emberflow.events.packets import Packet, encode_packet
+from emberflow.plan.job import JobConfig
 from emberflow.streams import StreamExecutionEnvironment
+from emberflow.testing import literal_files, read_committed
 
 
 class FullDisk(Sink):
@@ -46,11 +56,10 @@ class _FullWriter:
         raise OSError(errno.EIO, "the file cannot be closed")
 
 
-@pytest.mark.parametrize("fails_in", ["write", "prepare"])
-def test_an_abort_that_fails_does_not_hide_the_cause(fails_in: str, caplog: pytest.LogCaptureFixture) -> None:
+def spec_of(sink: Sink, fence: Fence = NO_FENCE) -> JobSpec:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-    env.from_collection([1]).sink_to(FullDisk(fails_in)).name("out")
-    spec = JobSpec(
+    env.from_collection([1]).sink_to(sink).name("out").uid("out")
+    return JobSpec(
         graph=env.job_graph(),
         job_id="job",
         parallelism=1,
@@ -60,11 +69,70 @@ def test_an_abort_that_fails_does_not_hide_the_cause(fails_in: str, caplog: pyte
         at_end={0: False},
         max_records=10,
         client_dir="",
+        fence=fence,
     )
-    packet = Packet(edge=0, channel=0, sequence=0, batch=Batch([1]), watermark=None, at_end=False)
-    rows = [(0, sink_dest(0), 1, 0, encode_packet(packet))]
+
+
+def written(spec: JobSpec, value: int) -> bytes:
+    """The commit message of a task that wrote one record."""
+    packet = Packet(edge=0, channel=0, sequence=0, batch=Batch([value]), watermark=None, at_end=False)
+    return write_task(dump_spec(spec), record_batches([(0, sink_dest(0), 1, 0, encode_packet(packet))]))
+
+
+@pytest.mark.parametrize("fails_in", ["write", "prepare"])
+def test_an_abort_that_fails_does_not_hide_the_cause(fails_in: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(SinkFailed) as caught:
-        write_task(dump_spec(spec), record_batches(rows))
+        written(spec_of(FullDisk(fails_in)), 1)
     assert caught.value.message == f"sink 'out' could not {fails_in}"
     assert "no space left on device: '/data/out/part-0'" in caught.value.cause
     assert "the file cannot be closed" in caplog.text
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Ownership]:
+    held = lock_directory(tmp_path / "job")
+    yield held
+    held.release()
+
+
+def batch_of_spark(owner: Ownership, number: int, log: str) -> None:
+    """What Spark writes about a batch that has begun, or that is committed."""
+    path = Path(owner.fence.directory) / "spark" / log / str(number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+
+
+def test_a_sink_that_was_emptied_between_two_starts_is_missed(tmp_path: Path, owner: Ownership) -> None:
+    spec = spec_of(literal_files(tmp_path / "out"), owner.next_epoch())
+    config = JobConfig(parallelism=1, max_parallelism=8)
+    check_sinks(spec.graph, "job", spec.fence, config, batch=False)
+    batch_of_spark(owner, 0, "offsets")
+    commit_epoch(dump_spec(spec), [written(spec, 7)], 0)
+    batch_of_spark(owner, 0, "commits")
+    assert read_committed(tmp_path / "out") == [7]
+    check_sinks(spec.graph, "job", spec.fence, config, batch=False)
+
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(SinkMismatch, match="its last output is that of epoch 0"):
+        check_sinks(spec.graph, "job", owner.next_epoch(), config, batch=False)
+
+
+def test_output_is_noted_before_a_sink_commits_it(tmp_path: Path, owner: Ownership) -> None:
+    """Behind it, a kill in between would leave output that nobody misses."""
+    sink = literal_files(tmp_path / "out")
+    spec = spec_of(sink, owner.next_epoch())
+    check_sinks(spec.graph, "job", spec.fence, JobConfig(parallelism=1, max_parallelism=8), batch=False)
+    message = written(spec, 1)
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(EmberflowError):
+        commit_epoch(dump_spec(spec), [message], 5)
+    assert read_marks(tmp_path / "job")["out"][1] == 5
+
+
+def test_a_second_driver_is_told_whose_the_directory_is(tmp_path: Path, owner: Ownership) -> None:
+    spec = spec_of(literal_files(tmp_path / "out"))
+    config = JobConfig(parallelism=1, max_parallelism=8, checkpoint_dir=str(tmp_path / "job"))
+    with pytest.raises(
+        CheckpointInUse, match=f"{tmp_path / 'job'} is in use by another job of process {os.getpid()}"
+    ):
+        SparkEngine(spark=object()).submit(spec.graph, config)
