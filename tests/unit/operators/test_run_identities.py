@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext
 from emberflow.connectors.commit_ledger import CommitLedger
 from emberflow.connectors.dead_letters import letters_folder
-from emberflow.engines.approval_files import link_once, question_name
+from emberflow.engines.approval_files import question_name
 from emberflow.errors import ReplayMismatch
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import identity_of, text_identity
@@ -61,7 +62,9 @@ def test_names_of_agents_that_look_alike_have_folders_of_their_own() -> None:
 def test_a_question_of_the_first_version_keeps_its_name(tmp_path: Path) -> None:
     call = "agent-1/abc-1/1/1"
     assert question_name(tmp_path, call) == text_identity(call)
-    link_once(tmp_path / "bad940b13dd9.question.json", {"call_id": call})
+    asked = dict.fromkeys(("id", "question", "agent", "action", "key"), "x")
+    body = {"version": 1, **asked, "call_id": call, "options": [], "asked_ms": 1, "expires_at_ms": None}
+    (tmp_path / "bad940b13dd9.question.json").write_text(json.dumps(body))
     assert question_name(tmp_path, call) == "bad940b13dd9"
 
 
