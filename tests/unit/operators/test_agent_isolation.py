@@ -83,6 +83,29 @@ def test_an_event_reaches_its_actions_as_it_was_sent() -> None:
     assert driven(agent, [("k", 1)]) == [{"a": [1]}, first, first, second, second]
 
 
+def test_an_output_that_actions_look_at_is_another_one_than_later_steps_get() -> None:
+    """Those have it while the actions wait."""
+    looked: list[Any] = []
+
+    def start(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent({"items": [1]}))
+
+    async def wait(event: OutputEvent, ctx: RunnerContext) -> None:
+        await Turn()
+
+    def look(event: OutputEvent, ctx: RunnerContext) -> None:
+        looked.append(event.output)
+
+    agent = Agent("a").add_action("start", [InputEvent], start)
+    agent.add_action("wait", [OutputEvent], wait).add_action("look", [OutputEvent], look)
+    made = AgentHarness(agent)
+    made.send([("k", 1)])
+    made.values[0]["items"].append("changed")
+    made.calls.finish_all()
+    made.close()
+    assert looked == [{"items": [1]}]
+
+
 def test_an_input_is_the_agents_own() -> None:
     record = ("k", {"items": [1]})
 

@@ -38,8 +38,10 @@ def archive_of(files: dict[str, str]) -> tuple[bytes, str]:
     return buffer.getvalue(), sha256(buffer.getvalue()).hexdigest()
 
 
-ARCHIVE, DIGEST = archive_of({"shipped.py": "WHO = 'ours'\n", "package/__init__.py": ""})
-EVIL = "WHO = 'evil'\n"
+OURS = "WHO = 'ours'\n"
+ARCHIVE, DIGEST = archive_of({"shipped.py": OURS, "package/__init__.py": ""})
+EVIL = "WHO = 'somebody-else'\n"
+"""Of another length: what Python has compiled counts for a source of the same second and length."""
 
 
 @pytest.fixture
@@ -181,6 +183,7 @@ def test_what_differs_from_the_archive_is_unpacked_again(
     _, path = worker(temporary)
     damage(path.parent)
     assert worker(temporary) == ("ours", path)
+    assert path.read_text() == OURS
     assert not path.is_symlink()
     assert sorted(item.name for item in path.parent.iterdir()) == ["__pycache__", "package", "shipped.py"]
     assert [item.name for item in path.parents[1].iterdir()] in (
