@@ -63,6 +63,16 @@ def test_a_shown_value_has_no_secrets(value: Any) -> None:
     assert PASSWORD not in describe_cause(ValueError(f"cannot take {value}"))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [{"password": [[1], PASSWORD]}, ({"api_key": {"inner": {"a": (1,)}, "more": PASSWORD}},)],
+    ids=["list", "dictionary"],
+)
+def test_a_secret_with_structure_is_masked_as_a_whole(value: Any) -> None:
+    """Its repr alone does not tell where it ends."""
+    assert PASSWORD[:7] not in shorten(value, 10_000)
+
+
 def test_a_shown_value_is_otherwise_its_repr() -> None:
     for value in ({"user": "ann", "tokens": 12}, [1, ("a",)], "text", None, {"password": None}, b"\x00"):
         assert shorten(value) == repr(value)
