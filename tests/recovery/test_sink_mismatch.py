@@ -238,6 +238,28 @@ def refuses_a_sink_without_record(host: Host, loss: Callable[[Job], None], tmp_p
 
 
 @on_every_host(hosts=LOCAL_BOTH)
+def test_lost_output_that_the_newest_checkpoint_has_promised_is_given_up_as_well(
+    host: Host, tmp_path: Path
+) -> None:
+    job = Job(host, tmp_path)
+
+    def run(**options: Any) -> list[Any]:
+        """One checkpoint, at the end, with all the output."""
+        env = host.environment(checkpoint_dir=job.checkpoints, options=options)
+        env.enable_checkpointing(3_600_000)
+        env.add_source(TestSource([1, 2])).sink_to(literal_files(job.out)).uid("out")
+        env.execute("mismatch")
+        return job.seen()
+
+    assert run() == [1, 2]
+    emptied(job)
+    with pytest.raises(SinkMismatch):
+        run()
+    assert run(accept_sinks=True) == []
+    assert run() == []
+
+
+@on_every_host(hosts=LOCAL_BOTH)
 def test_a_sink_from_an_older_copy(host: Host, tmp_path: Path) -> None:
     job = Job(host, tmp_path)
     job.begin(2)
