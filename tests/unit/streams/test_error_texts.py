@@ -218,8 +218,11 @@ def test_an_unknown_option_is_refused_with_the_closest_name(name: str, near: str
 
 def test_an_agents_option_that_is_nearly_one_is_refused(tmp_path: Path) -> None:
     config = Configuration()
-    with pytest.raises(InvalidArgument, match="there is no option 'max-stepss'; did you mean 'max-steps'"):
-        config.set_int("max-stepss", 5)
+    for setter in (config.set_int, config.set_float, config.set_str, config.set_bool):
+        with pytest.raises(
+            InvalidArgument, match="there is no option 'max-stepss'; did you mean 'max-steps'"
+        ):
+            setter("max-stepss", 5)  # type: ignore[arg-type]
     path = tmp_path / "agent.json"
     path.write_text('{"on-eror": "skip"}')
     with pytest.raises(InvalidArgument, match="there is no option 'on-eror'; did you mean 'on-error'"):

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
 from emberflow.engines.call_stores.decisions import DECISIONS_FOLDER, FileDecisions
 from emberflow.engines.spark import worker
-from emberflow.engines.spark.batch_record import TaskRecord
+from emberflow.engines.spark.batch_record import TaskRecord, check_query
 from emberflow.errors import CheckpointUnusable, EngineFailed
 from tests.property import test_repeated_batches as model
 from tests.property.micro_batches import Death, MicroBatches
@@ -53,6 +53,14 @@ def test_other_input_than_before_is_refused(tmp_path: Path, received: dict[int, 
     with pytest.raises(CheckpointUnusable, match="micro-batch 7 is repeated with other input than before"):
         again.check_received(received)
     again.check_received({3: 2})
+
+
+def test_a_directory_of_decisions_is_one_querys(tmp_path: Path) -> None:
+    """Two queries on one DataFrame would take each other's calls for their own."""
+    check_query(FileDecisions(tmp_path), "first")
+    check_query(FileDecisions(tmp_path), "first")
+    with pytest.raises(CheckpointUnusable, match="belongs to the query first, not to second"):
+        check_query(FileDecisions(tmp_path), "second")
 
 
 PATIENT_MS = 600_000
