@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -81,6 +83,26 @@ class TestDisks:
                 with pytest.raises(CorruptData, match=str(path)):
                     opened().read_new()
             path.write_bytes(whole)
+
+    def test_an_object_of_the_version_before_may_be_torn_but_not_damaged(
+        self, opened: Opened, place: Place
+    ) -> None:
+        if place.kind == "files":
+            pytest.skip("files of the version before: tests/unit/engines/test_call_log_damage.py")
+        writer = opened()
+        writer.append([b"first", b"second"], sync=True)
+        writer.close()
+        (path,) = [item for item in place.folder.rglob("*0*") if item.is_file() and "lease" not in item.name]
+        frames = [struct.pack("<II", len(body), crc32(body)) + body for body in (b"first", b"second")]
+        whole = struct.pack("<4sBI", b"EFCO", 1, 2) + b"".join(frames)
+        path.write_bytes(whole)
+        assert read_all(opened(), writer.owner) == [b"first", b"second"]
+        path.write_bytes(whole[:-1])
+        assert read_all(opened(), writer.owner) == [b"first"]
+        for at in (len(whole) - 1, whole.index(b"first")):
+            path.write_bytes(whole[:at] + b"?" + whole[at + 1 :])
+            with pytest.raises(CorruptData, match=str(path)):
+                opened().read_new()
 
     def test_a_full_disk_fails_and_goes_on_when_there_is_space(self, opened: Opened, place: Place) -> None:
         reader = opened()

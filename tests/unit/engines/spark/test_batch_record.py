@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
+from emberflow.engines.call_log import StoredCallLog
 from emberflow.engines.call_stores.decisions import DECISIONS_FOLDER, FileDecisions
 from emberflow.engines.spark import worker
 from emberflow.engines.spark.batch_record import TaskRecord, check_query
@@ -92,6 +93,28 @@ def test_a_batch_that_is_repeated_with_other_input_does_not_end(query: MicroBatc
     query._kill()
     query._attempt([("a", 0)], now_ms, Death.NEVER, False)
     assert query.committed == [("a", 0, 1)]
+
+
+def test_a_record_is_stored_behind_the_answers_that_it_rests_on(
+    query: MicroBatches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever follows it looks for them, perhaps in another process."""
+    steps: list[str] = []
+
+    def noted(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def step(*args: Any) -> None:
+            steps.append(name)
+            real(*args)
+
+        monkeypatch.setattr(owner, name, step)
+
+    noted(StoredCallLog, "publish")
+    noted(TaskRecord, "store")
+    model.SERVICE.everything = True
+    query.run([("a", 0)], [], lambda: None)
+    assert steps == ["publish", "store"]
 
 
 def known_calls() -> list[Any]:
