@@ -18,9 +18,10 @@ from emberflow.agents import (
     Retry,
     RunnerContext,
 )
+from emberflow.engines.approval_answers import questions
 from emberflow.engines.call_log import StoredCallLog
-from emberflow.errors import CallLogFailed
-from emberflow.operators.durable import CallRecord
+from emberflow.errors import ApprovalsFailed, CallLogFailed
+from emberflow.operators.durable import ActionCalls, CallRecord
 from tests.unit.operators.memory_log import MemoryLog
 from tests.unit.operators.test_agent_calls import AgentHarness, Turn
 
@@ -106,3 +107,49 @@ def test_a_log_that_fails_stops_the_job_whatever_the_action_makes_of_it(ask: Any
         patch.setattr(StoredCallLog, "write", refuse)
         with pytest.raises(CallLogFailed, match="the log of durable calls cannot be written"):
             env.execute()
+
+
+def test_what_a_call_raises_of_the_log_is_not_recorded() -> None:
+    """An answer of a person that cannot be read: the call is made again when the fault is gone."""
+
+    async def broken() -> Any:
+        raise ApprovalsFailed("the answer is corrupted", way_out="restore it")
+
+    async def whole() -> Any:
+        return "approve"
+
+    log = MemoryLog()
+    for make, expected in ((broken, ApprovalsFailed), (whole, None)):
+        calls = ActionCalls(log, "a/1/", restarts=False)  # type: ignore[arg-type]
+        call = calls.next(max, (1, 2), {})
+        if expected is None:
+            assert asyncio.run(calls.run(call, make, None)) == "approve"
+        else:
+            with pytest.raises(expected):
+                asyncio.run(calls.run(call, make, None))
+            assert not log.records
+            assert not calls.raised
+
+
+def test_a_question_stays_open_when_the_log_fails(tmp_path: Path) -> None:
+    """It may have been answered by now, and the action is begun again by a later start."""
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        asked = asyncio.ensure_future(ctx.ask_human("Pay?"))
+        while not questions(tmp_path):  # noqa: ASYNC110 (the file is all that tells)
+            await asyncio.sleep(0.01)
+        try:
+            await as_it_is(ctx)
+        finally:
+            asked.cancel()
+
+    env = AgentsExecutionEnvironment.get_execution_environment(
+        engine="local", parallelism=1, checkpoint_dir=str(tmp_path)
+    )
+    agent = Agent("a").add_action("act", [InputEvent], act, retry=Retry(attempts=2, backoff_ms=0))
+    env.from_list([{"key": "k", "value": 1}]).apply(agent).to_list()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StoredCallLog, "write", refuse)
+        with pytest.raises(CallLogFailed):
+            env.execute()
+    assert len(questions(tmp_path)) == 1
