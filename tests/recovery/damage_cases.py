@@ -361,22 +361,38 @@ REFUSED_ON_SPARK = (
     ("checkpoints/wiring.json", "flip"),
     ("checkpoints/wiring.json", "delete"),
     ("checkpoints/channels.json", "flip"),
+    ("checkpoints/channels.json", "cut"),
+    ("checkpoints/channels.json", "empty"),
     ("checkpoints/channels.json", "delete"),
+    ("checkpoints/sinks.json", "flip"),
+    ("checkpoints/sinks.json", "cut"),
+    ("checkpoints/sinks.json", "empty"),
+    ("output/_emberflow/*/ledger.json", "flip"),
+    ("output/_emberflow/*/ledger.json", "cut"),
+    ("output/_emberflow/*/ledger.json", "empty"),
+    ("output/_emberflow/*/ledger.json", "delete"),
+    ("checkpoints/calls/decisions/[!.]*", "flip"),
+    ("checkpoints/calls/decisions/[!.]*", "cut"),
+    ("checkpoints/calls/decisions/[!.]*", "empty"),
     ("checkpoints/calls/*.calls", "flip"),
     ("checkpoints/spark/metadata", "flip"),
     ("checkpoints/spark/offsets/[0-9]*", "flip"),
     ("checkpoints/spark/offsets/[0-9]*", "empty"),
     ("checkpoints/spark/commits/[0-9]*", "cut"),
-    ("checkpoints/spark/state/*/*/*.changelog", "flip"),
+    ("checkpoints/spark/state/*/*/3.changelog", "flip"),
 )
-"""(file, damage), each in a start of its own"""
+"""(file, damage), each in a start of its own. Spark has committed three batches; state of the fourth is written anew."""
 HARMLESS_ON_SPARK = (
     ("checkpoints/history.jsonl", "cut"),
     ("checkpoints/calls/*.lease", "flip"),
     ("checkpoints/calls.json", "delete"),
+    ("checkpoints/sinks.json", "delete"),
+    ("checkpoints/owners/lock", "flip"),
+    ("checkpoints/owners/[0-9]*.json", "empty"),
+    ("output/_emberflow/*/*.done", "flip"),
     ("checkpoints/dead-letters/*/letters/*.jsonl", "cut"),
 )
-"""All of them in one start."""
+"""All of them in one start, with a file `hold` and one in `client/` that nobody can read."""
 
 
 def table() -> str:

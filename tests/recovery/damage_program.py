@@ -1,6 +1,7 @@
 """A small job with everything that is stored: durable calls, timers, memory, a question, a dead letter, a file sink.
 
-`run` kills its process in the middle, the first time; after that it goes on.
+`run` kills its process in the middle, the first time; after that it goes on. `local` dies in an action, Spark when a sink has
+committed a micro-batch that Spark has not: then what its tasks decided is there as well.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any
 
 from emberflow import StreamExecutionEnvironment
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
-from emberflow.streams import KeyedProcessFunction, RuntimeContext, ValueStateDescriptor
+from emberflow.streams import FileSink, KeyedProcessFunction, RuntimeContext, ValueStateDescriptor
 from emberflow.testing import Pause, TestSource
 from emberflow.testing.files import literal_files
 
 NUMBERS = 40
 DIES_AT = 27
+DIES_IN_BATCH = 3
 
 
 def bill(folder: str, number: int) -> int:
@@ -27,10 +29,25 @@ def bill(folder: str, number: int) -> int:
     return number * 10
 
 
+def die(folder: Path) -> None:
+    if not (folder / "died").exists():
+        (folder / "died").touch()
+        for process in (int((folder / "driver").read_text()), os.getpid()):
+            os.kill(process, signal.SIGKILL)
+
+
+class DyingSink(FileSink):
+    def commit_fenced(self, job_id: str, sink_id: str, epoch: int, *rest: Any) -> None:
+        super().commit_fenced(job_id, sink_id, epoch, *rest)
+        if epoch >= DIES_IN_BATCH:
+            die(Path(self.base_path).parent)
+
+
 class Billing(Agent):
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, dies: bool) -> None:
         super().__init__()
         self._folder = folder
+        self._dies = dies
 
     @action(InputEvent)
     def charge(self, event: InputEvent, ctx: RunnerContext) -> None:
@@ -38,10 +55,8 @@ class Billing(Agent):
         if number == 3:
             raise ValueError("a dead letter")
         first = ctx.durable_execute(bill, self._folder, number)
-        if number == DIES_AT and not (Path(self._folder) / "died").exists():
-            (Path(self._folder) / "died").touch()
-            for process in (int((Path(self._folder) / "driver").read_text()), os.getpid()):
-                os.kill(process, signal.SIGKILL)
+        if number == DIES_AT and self._dies:
+            die(Path(self._folder))
         memory = ctx.short_term_memory
         memory.set("seen", (memory.get("seen") or 0) + 1)
         ctx.send_event(OutputEvent((event.input[0], number, first, memory.get("seen"))))
@@ -79,13 +94,22 @@ def run(folder: Path, engine: str, backend: str, spark: Any = None) -> None:
         items.append((f"k{number % 3}", number))
         if engine == "local" and number % 4 == 3:
             items.append(Pause(80))
-    agent = Billing(str(folder))
+    agent = Billing(str(folder), dies=engine == "local")
     agents = AgentsExecutionEnvironment.get_execution_environment(env)
     agents.get_config().set_str("on-error", "dead-letter")
     stream = env.add_source(TestSource(items, batch=4)).uid("in")
     out = agents.from_datastream(stream, lambda item: item[0]).apply(agent).to_datastream()
     counted = out.key_by(lambda item: item[0]).process(Counts()).uid("counts")
-    counted.sink_to(literal_files(folder / "output")).uid("out")
+    sink = literal_files(folder / "output")
+    if engine == "spark":
+        sink = DyingSink(
+            sink.base_path,
+            sink.encoder,
+            sink.bucket_assigner,
+            sink.rolling_policy,
+            sink.output_file_config,
+        )
+    counted.sink_to(sink).uid("out")
     env.execute()
 
 

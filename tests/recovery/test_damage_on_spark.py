@@ -18,7 +18,7 @@ from emberflow.errors import CorruptData
 from emberflow.testing.files import read_committed
 from emberflow.testing.spark_session import shared_session
 from tests.recovery import damage_program
-from tests.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SPARK
+from tests.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SPARK, uncovered
 from tests.recovery.test_damage import strike
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -40,6 +40,7 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     command = [sys.executable, "-c", f"{imports}; run(pathlib.Path({str(folder)!r}), 'spark', '')"]
     subprocess.run(command, check=False, capture_output=True, timeout=1500)
     assert (folder / "died").exists()
+    assert uncovered(folder) == []
     shutil.copytree(folder, kept)
     spark = shared_session()
     for pattern, damage in REFUSED_ON_SPARK:
@@ -55,7 +56,11 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     shutil.copytree(kept, folder)
     for pattern, damage in HARMLESS_ON_SPARK:
         strike(newest(folder, pattern), damage)
+    (folder / "checkpoints" / "hold").touch()
+    (folder / "checkpoints" / "client").mkdir(exist_ok=True)
+    (folder / "checkpoints" / "client" / "0000000001.batch").write_bytes(b"?")
     output, calls = go_on(folder, spark)
+    assert uncovered(folder) == []
     numbers = [number for number in range(damage_program.NUMBERS) if number != 3]
     assert calls == numbers, "each call was made once"
     assert sorted(row[1] for row in output if row[1] != "total") == numbers  # type: ignore[index]
