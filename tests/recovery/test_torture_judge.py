@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.recovery.torture.damage import refused_clearly
+from tests.recovery.torture.damage import Damaged, refused_clearly
 from tests.recovery.torture.judge import Call, Cause, Run, Verdict, check_alone, compare_outputs, judge
 from tests.recovery.torture.run_files import RunFiles
 
@@ -200,3 +200,17 @@ def test_a_refusal_has_a_code_and_names_the_file(log: str, clear: bool, tmp_path
 
 def test_a_call_that_was_never_made_is_rejected() -> None:
     assert judged(calls=CALLS[1:]).violations == ["1 calls never made: p1"]
+
+
+def test_a_staged_file_is_put_back_where_a_refused_start_has_moved_it(tmp_path: Path) -> None:
+    path, moved = (
+        tmp_path / folder / "00000001-0000-0.a" for folder in ("inprogress-000001", "inprogress-000002")
+    )
+    moved.parent.mkdir()
+    moved.write_bytes(b"damaged")
+    damaged = Damaged(path=path, how="flip", original=b"whole", left=b"damaged")
+    assert damaged.is_there()
+    damaged.put_back()
+    assert moved.read_bytes() == b"whole"
+    assert not path.exists()
+    assert not damaged.is_there()

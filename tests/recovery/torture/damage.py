@@ -25,20 +25,27 @@ class Damaged:
 
     def is_there(self) -> bool:
         """Whether nobody has written the file since."""
-        return (self.path.read_bytes() if self.path.exists() else None) == self.left
+        place = self._place()
+        return (place.read_bytes() if place.exists() else None) == self.left
 
     def put_back(self) -> None:
         if self.is_there():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_bytes(self.original)
+            place = self._place()
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(self.original)
+
+    def _place(self) -> Path:
+        """A start of the job moves what earlier ones have staged into a folder of its own."""
+        staging = self.path.parent
+        if self.path.exists() or not staging.name.startswith("inprogress"):
+            return self.path
+        return next(iter(staging.parent.glob(f"inprogress*/{self.path.name}")), self.path)
 
 
 def damage(files: RunFiles, item: Disturbance, chance: random.Random) -> Damaged | None:
     """None if there is no file yet to which this can be done."""
     found = sorted(
-        path
-        for path in files.disk.rglob(item.target)
-        if path.is_file() and _may_be_damaged(files, path, item.damage)
+        path for path in files.disk.rglob(item.target) if path.is_file() and _may_be_damaged(files, path)
     )
     if not found:
         return None
@@ -55,15 +62,12 @@ def damage(files: RunFiles, item: Disturbance, chance: random.Random) -> Damaged
     return Damaged(path=path, how=item.damage, original=original, left=left)
 
 
-def _may_be_damaged(files: RunFiles, path: Path, how: str) -> bool:
+def _may_be_damaged(files: RunFiles, path: Path) -> bool:
     if path.name == "filling" or path.stat().st_size == 0:
         return False
     if files.out in path.parents:
-        # What is visible belongs to the user; what is staged has no checksum, but is missed.
-        inside = path.relative_to(files.out).parts
-        return inside[0] == "_emberflow" and (
-            how == "delete" or not any(part.startswith("inprogress") for part in inside)
-        )
+        # What is visible belongs to the user.
+        return path.relative_to(files.out).parts[0] == "_emberflow"
     return True
 
 
