@@ -316,9 +316,11 @@ class Tormentor:
             self.job.start()
         elif blow is Blow.DAMAGE:
             self.job.kill_all()
-            self._damaged = damage(self._files, item, self._chance)
-            if self._damaged is not None:
-                self.failures.append(f"damaged: {self._damaged}")
+            # One file at a time: the job may have been killed before it could refuse the one before.
+            if self._damaged is None or not self._damaged.is_there():
+                self._damaged = damage(self._files, item, self._chance)
+                if self._damaged is not None:
+                    self.failures.append(f"damaged: {self._damaged}")
             self.job.start()
         elif blow is Blow.KILL_DRIVER:
             kill([self.job.pid])
