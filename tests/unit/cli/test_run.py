@@ -167,6 +167,22 @@ def test_functions_of_the_program_can_be_pickled(write) -> None:
     assert done.stdout == "True\n"
 
 
+@pytest.mark.parametrize(
+    "end", ["stream.print(); env.execute()", "assert stream.execute_and_collect(limit=1) == [1]"]
+)
+def test_a_program_that_executes_is_not_told_otherwise(
+    end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "executes.py"
+    program.write_text(
+        "from emberflow.streams import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment(engine='local')\n"
+        f"stream = env.from_collection([1])\n{end}\n"
+    )
+    assert main(["run", str(program)]) == 0
+    assert "without executing" not in capsys.readouterr().err
+
+
 def test_a_program_that_executes_nothing_is_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,25 @@ def test_every_batch_may_be_repeated_by_another_process(source: Source, restart_
             made = planner(source, begins)
         found += read(source, made, offsets[-2], offsets[-1])
     assert len(found) == len(set(found)) == 35
+
+
+def slowly() -> Iterator[int]:
+    for number in range(1_000_000):
+        time.sleep(0.05)
+        yield number
+
+
+def test_a_repeated_batch_waits_for_what_an_iterable_had_given() -> None:
+    """How much a fresh iterable has given by then is another matter."""
+    source = IterableSource(slowly, bounded=False)
+    begins = fresh(source)
+    made = planner(source, begins)
+    begin = end = made.initial()
+    deadline_s = time.monotonic() + HANG_GUARD_S
+    while end["channels"][0][0] < 3 and time.monotonic() < deadline_s:
+        end = made.latest(end)
+    again = read(source, planner(source, begins), begin, end)
+    assert again == list(range(end["channels"][0][0]))
 
 
 def test_a_checkpoint_with_another_number_of_channels_is_refused() -> None:
