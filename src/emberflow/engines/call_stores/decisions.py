@@ -11,6 +11,7 @@ import os
 import struct
 import uuid
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +22,10 @@ from emberflow.events.stored_files import sync_folder
 DECISIONS_FOLDER = "decisions"
 _HEADER = struct.Struct("<5sIQ")
 _MAGIC = b"EFBD\x01"
+_RESTORE = (
+    "restore the file from a copy of the checkpoint directory. Without it the batch would decide anew, and lose or repeat "
+    "output if a sink has committed it already"
+)
 
 
 class DecisionStore(Protocol):
@@ -53,6 +58,26 @@ class FileDecisions:
             return None
         except OSError as error:
             raise _failed(path, "read", error) from error
+
+    def names(self, epoch: int) -> list[str]:
+        """What was decided in a micro-batch: `query.epoch.place` each."""
+        try:
+            found = [name.split(".") for name in os.listdir(self._directory)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _failed(self._directory, "read", error) from error
+        return sorted(".".join(parts) for parts in found if len(parts) > 2 and parts[1] == str(epoch))
+
+    def check(self, names: Collection[str]) -> None:
+        """Raises CorruptData unless they are all there."""
+        missing = [self._directory / name for name in names if not (self._directory / name).exists()]
+        if missing:
+            raise CorruptData(
+                f"decisions of a micro-batch whose output was being committed are gone: {missing[0]}",
+                cause=f"{len(missing)} of {len(names)} files were deleted",
+                way_out=_RESTORE,
+            )
 
     def decide(self, name: str, data: bytes) -> bool:
         path = self._directory / name
@@ -92,8 +117,7 @@ def unframed(stored: bytes, place: str) -> bytes:
         raise CorruptData(
             f"the decisions of a micro-batch in {place} are damaged",
             cause="length or checksum do not match",
-            way_out="restore the file from a copy of the checkpoint directory. Without it the batch would decide anew, "
-            "and lose or repeat output if a sink has committed it already",
+            way_out=_RESTORE,
         )
     return body
 

@@ -1,6 +1,7 @@
 """What a Spark job's directory knows of its sinks, in `sinks.json`: which ledger each had, and its last epochs with output.
 
-Written before a batch's output is committed, so that a sink that has less than the file says has lost something.
+Written before a batch's output is committed, so that a sink that has less than the file says has lost something. It also
+names the files with the batch's decisions, which are needed if the batch is repeated.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_stores.decisions import FileDecisions
 from emberflow.engines.ownership import Fence
 from emberflow.engines.sink_ownership import (
     Mark,
@@ -18,6 +21,7 @@ from emberflow.engines.sink_ownership import (
     moved_on,
     take_over_sinks,
 )
+from emberflow.engines.spark.job_spec import JobSpec
 from emberflow.engines.spark.savepoints import last_batch
 from emberflow.errors import CheckpointUnusable, describe_cause
 from emberflow.events.stored_files import corrupt, read_json, write_json
@@ -26,6 +30,8 @@ from emberflow.plan.job_graph import JobGraph
 
 NAME = "sinks.json"
 _FORMAT = 1
+Decided = tuple[int, list[str]]
+"""An epoch, and the names of the files with its decisions."""
 _LOST = "restore it from a backup; without one, delete it: what the sinks have is then taken for all they had"
 
 
@@ -46,37 +52,49 @@ def check_sinks(graph: JobGraph, job_id: str, fence: Fence, config: JobConfig, *
         marks=read_marks(home),
     )
     marks, _ = matched_marks(graph, found, state, accept=accepts_sinks(config))
-    _write(home, marks)
+    decided = _read(home)[1]
+    if decided[0] == repeated:
+        FileDecisions(home / CALLS_FOLDER).check(decided[1])
+    _write(home, marks, decided)
 
 
-def note_output(fence: Fence, epoch: int, with_output: Collection[str]) -> None:
+def note_output(spec: JobSpec, epoch: int, with_output: Collection[str]) -> None:
     """Before sinks commit an epoch: the uids of those that have output in it."""
+    fence = spec.fence
     if fence.epoch and with_output:
         home = Path(fence.directory)
-        before = read_marks(home)
-        after = moved_on(before, epoch, with_output)
+        before = _read(home)
+        names = (
+            [] if spec.call_store or not spec.calls_dir else FileDecisions(Path(spec.calls_dir)).names(epoch)
+        )
+        after = moved_on(before[0], epoch, with_output), (epoch, names)
         if after != before:
-            _write(home, after)
+            _write(home, *after)
 
 
 def read_marks(home: Path) -> dict[str, Mark]:
+    return _read(home)[0]
+
+
+def _read(home: Path) -> tuple[dict[str, Mark], Decided]:
     path = home / NAME
     try:
         body = read_json(path, newest=_FORMAT, way_out=_LOST)
     except FileNotFoundError:
-        return {}
+        return {}, (-1, [])
     stored: Any = body.get("sinks")
     try:
-        return {uid: (str(ledger), int(last), int(before)) for uid, (ledger, last, before) in stored.items()}
+        marks = {uid: (str(ledger), int(last), int(before)) for uid, (ledger, last, before) in stored.items()}
+        epoch, names = body.get("decided", (-1, []))
+        return marks, (int(epoch), [str(name) for name in names])
     except (AttributeError, TypeError, ValueError) as error:
         raise corrupt(path, describe_cause(error), _LOST) from error
 
 
-def _write(home: Path, marks: dict[str, Mark]) -> None:
+def _write(home: Path, marks: dict[str, Mark], decided: Decided) -> None:
+    sinks = {uid: list(mark) for uid, mark in marks.items()}
     try:
-        write_json(
-            home / NAME, {"format": _FORMAT, "sinks": {uid: list(mark) for uid, mark in marks.items()}}
-        )
+        write_json(home / NAME, {"format": _FORMAT, "sinks": sinks, "decided": list(decided)})
     except OSError as error:
         raise CheckpointUnusable(
             f"{home / NAME} cannot be written",

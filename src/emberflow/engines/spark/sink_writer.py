@@ -83,7 +83,7 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
         for node, sink in [sink_of(spec, number)]
         if not sink.to_client and not sink.discards
     ]
-    note_output(spec.fence, epoch, {node.uid for node, _, parts in committing if parts})
+    note_output(spec, epoch, {node.uid for node, _, parts in committing if parts})
     for node, sink, parts in committing:
         _guard(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
     to_client = [item for _, items in decoded for item in items]

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
+from emberflow.engines.call_log import CALLS_FOLDER
+from emberflow.engines.call_stores.decisions import DECISIONS_FOLDER, FileDecisions
 from emberflow.engines.ownership import NO_FENCE, Fence, Ownership, lock_directory
 from emberflow.engines.spark.arrow_rows import record_batches
 from emberflow.engines.spark.engine import SparkEngine
@@ -23,7 +26,7 @@ from emberflow.engines.spark.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.rows import sink_dest
 from emberflow.engines.spark.sink_marks import check_sinks, read_marks
 from emberflow.engines.spark.sink_writer import commit_epoch, write_task
-from emberflow.errors import CheckpointInUse, EmberflowError, SinkFailed, SinkMismatch
+from emberflow.errors import CheckpointInUse, CorruptData, EmberflowError, SinkFailed, SinkMismatch
 from emberflow.events.batch import Batch
 from emberflow.events.packets import Packet, encode_packet
 from emberflow.plan.job import JobConfig
@@ -115,6 +118,30 @@ def test_a_sink_that_was_emptied_between_two_starts_is_missed(tmp_path: Path, ow
     shutil.rmtree(tmp_path / "out")
     with pytest.raises(SinkMismatch, match="its last output is that of epoch 0"):
         check_sinks(spec.graph, "job", owner.next_epoch(), config, batch=False)
+
+
+def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeated(
+    tmp_path: Path, owner: Ownership
+) -> None:
+    """A sink may have committed the batch: decided anew, its output would differ and be dropped."""
+    calls = tmp_path / "job" / CALLS_FOLDER
+    spec = replace(spec_of(literal_files(tmp_path / "out"), owner.next_epoch()), calls_dir=str(calls))
+    config = JobConfig(parallelism=1, max_parallelism=8)
+    check_sinks(spec.graph, "job", spec.fence, config, batch=False)
+    batch_of_spark(owner, 0, "offsets")
+    for name in ("query.0.1.0", "query.0.1.1", "query.1.1.0"):
+        assert FileDecisions(calls).decide(name, b"decided")
+    commit_epoch(dump_spec(spec), [written(spec, 7)], 0)
+    check_sinks(spec.graph, "job", spec.fence, config, batch=False)
+
+    path = calls / DECISIONS_FOLDER / "query.0.1.1"
+    path.unlink()
+    with pytest.raises(CorruptData, match="decisions of a micro-batch") as caught:
+        check_sinks(spec.graph, "job", spec.fence, config, batch=False)
+    assert str(path) in caught.value.message
+    # A batch that Spark has committed is not repeated.
+    batch_of_spark(owner, 0, "commits")
+    check_sinks(spec.graph, "job", spec.fence, config, batch=False)
 
 
 def test_output_is_noted_before_a_sink_commits_it(tmp_path: Path, owner: Ownership) -> None:
