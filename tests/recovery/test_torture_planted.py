@@ -62,7 +62,7 @@ def test_a_commit_that_is_not_finished_after_a_kill_at_its_step(tmp_path: Path) 
 
 
 def test_a_recovery_that_cannot_be_interrupted(tmp_path: Path) -> None:
-    killed = step("checkpoint removed", "after", kind=Blow.KILL_RECOVERY, nth=2)
+    killed = step("checkpoint removed", "after", kind=Blow.KILL_RECOVERY)
     result = tortured(tmp_path, "checkpoint_is_moved_to_be_read", killed)
     assert result.starts > 2
     assert result.violations

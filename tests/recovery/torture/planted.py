@@ -65,7 +65,8 @@ def checkpoint_is_moved_to_be_read(start: int, checkpoints: Path) -> None:
     def moving(self: Any) -> Any:
         found = {path: path.read_bytes() for path in (checkpoints / "local").glob("chk-*.ckpt")}
         loaded = load(self)
-        for path in found:
+        # The newest first: that one is missed, however many there are.
+        for path in sorted(found, reverse=True):
             path.unlink()
         time.sleep(0.2)
         for path, data in found.items():
