@@ -65,9 +65,12 @@ def checkpoint_is_moved_to_be_read(start: int, checkpoints: Path) -> None:
     def moving(self: Any) -> Any:
         found = {path: path.read_bytes() for path in (checkpoints / "local").glob("chk-*.ckpt")}
         loaded = load(self)
-        # The newest first: that one is missed, however many there are.
-        for path in sorted(found, reverse=True):
-            path.unlink()
+        # The kill comes with the first that is removed: the others must be out of sight by then.
+        for number, path in enumerate(sorted(found, reverse=True)):
+            if number:
+                path.rename(checkpoints / path.name)
+        for path in found:
+            path.unlink(missing_ok=True)
         time.sleep(0.2)
         for path, data in found.items():
             path.write_bytes(data)
