@@ -149,7 +149,7 @@ def write_letter(directory: Path) -> None:
         "agent": f"agent{HOSTILE}",
         "action": "act",
         "event_type": "_input_event",
-        "key": HOSTILE,
+        "key": {"password": PASSWORD, "id": HOSTILE},
         "input": {"password": PASSWORD, "note": HOSTILE},
         "timestamp": None,
         "error_type": "ValueError",
