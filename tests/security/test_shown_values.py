@@ -167,7 +167,7 @@ def test_dead_letters_are_listed_without_secrets(tmp_path: Path, capsys: pytest.
         assert main(["dead-letters", *command]) == 0
         shown = capsys.readouterr().out
         assert "0123456789ab" in shown
-        assert PASSWORD not in shown
+        assert PASSWORD[:8] not in shown, "a listing is cut to its width"
         assert is_harmless(shown)
     assert main(["dead-letters", "show", str(tmp_path), "0123", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["input"]["password"] == PASSWORD, "the data, for programs"
