@@ -15,6 +15,8 @@ from numbers import Number
 from typing import Any
 from zlib import crc32
 
+from emberflow.errors import EmberflowError
+
 DEFAULT_MAX_PARALLELISM = 64
 _MASK = 0xFFFFFFFF
 _CACHE_LIMIT = 200_000
@@ -129,6 +131,8 @@ class KeyGroups(dict[Any, int]):
         # crc32's low bits alone spread poorly over a power of two.
         try:
             group = _mix(stable_hash(key)) % self.max_parallelism
+        except EmberflowError:
+            raise  # Says more: of a class that cannot be imported here.
         except Exception as error:
             raise NoKeyGroup(key) from error
         if len(self) >= _CACHE_LIMIT:
