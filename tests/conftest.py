@@ -1,8 +1,13 @@
-"""Order of the whole run: quick tests first, so that a plain mistake shows before Spark has started."""
+"""Order of the whole run: quick tests first, so that a plain mistake shows before Spark has started. And no test has to be
+quick: property tests are not judged by the machine's speed."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 LATER = ("spark", "connect", "cluster")
 
