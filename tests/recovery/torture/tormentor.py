@@ -117,9 +117,11 @@ class Tormentor:
             while waiting and waiting[0].share <= share:
                 blow = waiting.pop(0)
                 due.append((now + blow.delay_ms / 1000, blow))
-            for item in [item for item in due if item[0] <= now and self._can_strike(item[1])]:
-                due.remove(item)
-                self._strike(item[1])
+            for item in [item for item in due if item[0] <= now]:
+                # Looked at one by one: the blow before may have started the job anew.
+                if self._can_strike(item[1]):
+                    due.remove(item)
+                    self._strike(item[1])
             for item in [item for item in self._later if item[0] <= now]:
                 self._later.remove(item)
                 item[1]()
