@@ -89,8 +89,14 @@ __all__ = [
 ]
 
 
+_STORED = {"_stored": "emberflow.events.stored_types", "_stored_error": "emberflow.errors"}
+"""Stored bytes call these by these names."""
+
+
 def __getattr__(name: str) -> Any:
     """Names are imported when they are first used, so that `import emberflow` stays quick."""
+    if name in _STORED:
+        return getattr(importlib.import_module(_STORED[name]), name)
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'emberflow' has no attribute {name!r}")

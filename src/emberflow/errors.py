@@ -98,7 +98,7 @@ class EmberflowError(Exception):
         return clean_lines("\n".join(lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self).__name__, self.message, self.cause, self.way_out, self.committed)
+        return _stored_error, (type(self).__name__, self.message, self.cause, self.way_out, self.committed)
 
 
 class ProgramError(EmberflowError):
@@ -223,7 +223,7 @@ class RecordedError(JobError):
     @property
     def type_name(self) -> str:
         """The name of the exception's class, without its module."""
-        return self.names[0].rpartition(".")[2] if self.names else type(self).__name__
+        return re.split(r"[.:]", self.names[0])[-1] if self.names else type(self).__name__
 
     def described(self) -> str:
         """`TypeError: message` of the exception."""
@@ -238,21 +238,33 @@ class RecordedError(JobError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _recorded, (self.names, self.message, self.cause, self.way_out, self.committed)
+        return (*super().__reduce__()[:1], (*super().__reduce__()[1], self.names))
 
 
-def _recorded(
+def _recorded(  # pyright: ignore[reportUnusedFunction] - called by stored bytes
     names: tuple[str, ...], message: str, cause: str, way_out: str, committed: str
 ) -> RecordedError:
+    """As the version before stored one."""
     return RecordedError(message, names=names, cause=cause, way_out=way_out, committed=committed)
 
 
 def names_of(error: BaseException | type[BaseException]) -> tuple[str, ...]:
-    """`module.qualified name` of an exception's class and of its bases, up to BaseException."""
+    """`module.qualified name` of an exception's class and of its bases, up to BaseException. Ours are `emberflow:Name`:
+    these names are stored, and must not depend on where a class is."""
     if isinstance(error, RecordedError):
-        return error.names
+        return tuple(map(stable_name, error.names))
     kind = error if isinstance(error, type) else type(error)
-    return tuple(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__ if base is not object)
+    return tuple(
+        stable_name(f"{base.__module__}.{base.__qualname__}") for base in kind.__mro__ if base is not object
+    )
+
+
+def stable_name(name: str) -> str:
+    """The stored name of one of our errors, also as the version before wrote it."""
+    return f"emberflow:{name.removeprefix(_HERE)}" if name.startswith(_HERE) else name
+
+
+_HERE = f"{__name__}."
 
 
 def type_name(error: BaseException) -> str:
@@ -315,9 +327,19 @@ def _classes(root: type[EmberflowError] = EmberflowError) -> dict[str, type[Embe
     return found
 
 
-def _rebuild(name: str, message: str, cause: str, way_out: str, committed: str) -> EmberflowError:
+def _stored_error(
+    name: str, message: str, cause: str, way_out: str, committed: str, names: tuple[str, ...] = ()
+) -> EmberflowError:
+    """What stored bytes call to make an error. They name it `_stored_error` of the package."""
     kind = _classes().get(name, EmberflowError)
+    if issubclass(kind, RecordedError):
+        return kind(message, names=names, cause=cause, way_out=way_out, committed=committed)
     return kind(message, cause=cause, way_out=way_out, committed=committed)
+
+
+_stored_error.__module__ = "emberflow"
+_rebuild = _stored_error
+"""Its name in bytes of the version before."""
 
 
 _MARKER = re.compile(r"EMBERFLOW-ERROR:([A-Za-z0-9+/=]+)")
@@ -339,4 +361,4 @@ def from_marker(text: str) -> EmberflowError | None:
         name, message, cause, way_out, committed = json.loads(base64.b64decode(found.group(1)))
     except (ValueError, TypeError):
         return None
-    return _rebuild(name, message, cause, way_out, committed)
+    return _stored_error(name, message, cause, way_out, committed)

@@ -18,6 +18,7 @@ from emberflow.testing import spark_missing
 
 PROGRAM = Path(__file__).with_name("stores_everything.py")
 HANG_GUARD_S = 570
+MODULE_PATH = re.compile(rb"emberflow\.[a-z_]+\.")
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 BELOW_A_CLOSED_DIRECTORY = re.compile(r"checkpoint/spark/|tmp/[^/]+/")
 
@@ -64,6 +65,9 @@ def modes_of(engine: str, backend: str, folder: Path, umask: str) -> dict[str, i
         timeout=HANG_GUARD_S,
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    # Nothing stored names a module of ours, which may move (tests/rules/test_stored_bytes.py).
+    files = [path for part in ("checkpoint", "savepoints") for path in (folder / part).rglob("*")]
+    assert [path for path in files if path.is_file() and MODULE_PATH.search(path.read_bytes())] == []
     printed = done.stdout.splitlines()
     ports = {line.split()[1] for line in printed if line.startswith("listens ")}
     assert ports <= LOOPBACK

@@ -8,8 +8,10 @@ from typing import Any, Self, cast
 
 from emberflow.agents.token_usage import TokenUsage
 from emberflow.errors import InvalidArgument, shorten
+from emberflow.events.stored_types import stored_type
 
 
+@stored_type(write=str, read=lambda _, name: MessageRole(name))
 class MessageRole(StrEnum):
     """Who speaks."""
 
@@ -20,6 +22,7 @@ class MessageRole(StrEnum):
     """The result of a tool, for the model."""
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
     """One message. Fields are not assigned again; `dataclasses.replace` makes a changed copy."""

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from emberflow.events.stored_types import stored_type
+
 _PROMPT = ("prompt_tokens", "input_tokens", "promptTokens")
 _COMPLETION = ("completion_tokens", "output_tokens", "completionTokens")
 _TOTAL = ("total_tokens", "totalTokens")
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
     prompt_tokens: int = 0

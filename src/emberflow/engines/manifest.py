@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from emberflow.errors import CheckpointUnusable, ProgramChanged, describe_cause
@@ -14,7 +14,8 @@ from emberflow.plan.job import JobConfig, new_job_id
 from emberflow.plan.job_graph import JobGraph
 from emberflow.plan.stream_graph import of_first_form
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of all that the directory holds: 1 named classes in state and calls by where they were, 2 has stable names for them."""
 NAME = "emberflow.json"
 STARTS = "starts"
 _LOST = (
@@ -75,6 +76,10 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
         ) from error
     stored = read_manifest(directory)
     _check(stored, fresh, directory)
+    if stored.format < FORMAT_VERSION:
+        # Before anything is written that the version before could not read.
+        stored = replace(stored, format=FORMAT_VERSION)
+        write_json(path, asdict(stored))
     return stored
 
 

@@ -8,8 +8,10 @@ from typing import NamedTuple, Protocol
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
+from emberflow.events.stored_types import stored_type
 
 
+@stored_type(write=tuple, read=lambda _, bounds: TimeWindow(*bounds))
 class TimeWindow(NamedTuple):
     """[start, end) in milliseconds."""
 

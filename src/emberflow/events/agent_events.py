@@ -19,6 +19,7 @@ import json
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from emberflow.errors import InvalidAgent, InvalidArgument, describe_cause
+from emberflow.events.stored_types import stored_type
 
 E = TypeVar("E", bound="Event")
 
@@ -35,6 +36,7 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(item.name for item in dataclasses.fields(kind))
 
 
+@stored_type()
 @dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
 class Event:
     """`type` decides which actions it triggers; `attributes` is what it carries."""
@@ -142,6 +144,7 @@ class Event:
         return f"Event({self.type!r}, {shown})" if kind == "Event" else f"{kind}({shown})"
 
 
+@stored_type()
 class InputEvent(Event):
     """A record that arrived at the agent."""
 
@@ -155,6 +158,7 @@ class InputEvent(Event):
         return self.attributes["input"]
 
 
+@stored_type()
 class OutputEvent(Event):
     """Sends its output downstream, with the input's timestamp."""
 
@@ -168,6 +172,7 @@ class OutputEvent(Event):
         return self.attributes["output"]
 
 
+@stored_type()
 class ErrorEvent(Event):
     """An action failed for good. An agent with an action for this event deals with the error itself."""
 

@@ -13,7 +13,15 @@ from typing import Any
 
 import cloudpickle
 
-from emberflow.errors import ClassMissing, CorruptData, NotSerializable, describe_cause, shorten
+from emberflow.errors import (
+    CheckpointError,
+    ClassMissing,
+    CorruptData,
+    NotSerializable,
+    describe_cause,
+    shorten,
+)
+from emberflow.events.stored_types import class_before
 
 PICKLE = 1
 CLOUDPICKLE = 2
@@ -45,10 +53,11 @@ def decode(data: bytes) -> Any:
         try:
             return pickle.loads(memoryview(data)[1:])
         except (AttributeError, ImportError):
-            if _missing_classes is None:
-                raise
-            _missing_classes(data[1:])
-            return pickle.loads(memoryview(data)[1:])
+            if _missing_classes is not None:
+                _missing_classes(data[1:])
+            return StoredUnpickler(BytesIO(memoryview(data)[1:])).load()
+    except CheckpointError:
+        raise
     except Exception as error:
         missing = missing_class(data) if isinstance(error, AttributeError | ImportError) else ""
         if missing:
@@ -70,7 +79,20 @@ def missing_class(data: bytes) -> str:
     return ""
 
 
-class _Finder(pickle.Unpickler):
+class StoredUnpickler(pickle.Unpickler):
+    """Also finds classes of ours that have moved since they were stored without a stable name."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        try:
+            return super().find_class(module_name, global_name)
+        except (ImportError, AttributeError):
+            found = class_before(module_name, global_name)
+            if found is None:
+                raise
+            return found
+
+
+class _Finder(StoredUnpickler):
     missing = ""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:

@@ -28,6 +28,7 @@ from typing import Any
 from uuid import UUID
 
 from emberflow.errors import InvalidArgument, describe_cause, shorten
+from emberflow.events.stored_types import stable_path
 
 DIGEST_BYTES = 16
 DIGITS = 2 * DIGEST_BYTES
@@ -113,8 +114,7 @@ def _unordered(tag: bytes, items: Iterable[Any], strict: bool) -> bytes:
 
 
 def _named(tag: bytes, thing: Any) -> bytes:
-    name = getattr(thing, "__qualname__", type(thing).__qualname__)
-    return tag + _text(f"{getattr(thing, '__module__', '')}.{name}")
+    return tag + _text(stable_path(thing))
 
 
 # numbers: equal ones of any type have one encoding

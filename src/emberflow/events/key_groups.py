@@ -16,6 +16,7 @@ from typing import Any
 from zlib import crc32
 
 from emberflow.errors import EmberflowError
+from emberflow.events.stored_types import stable_path
 
 DEFAULT_MAX_PARALLELISM = 64
 _MASK = 0xFFFFFFFF
@@ -74,12 +75,8 @@ def _of_other(key: Any) -> int:
         return _of_set(key.items())  # pyright: ignore[reportUnknownArgumentType]
     other: Any = key  # pyright: ignore[reportUnknownVariableType]
     if callable(other):
-        return stable_hash(_name(other))
-    return _of_sequence((_name(other.__class__), _fields(other)))
-
-
-def _name(thing: Any) -> str:
-    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+        return stable_hash(stable_path(other))
+    return _of_sequence((stable_path(other.__class__), _fields(other)))
 
 
 def _fields(key: Any) -> Any:

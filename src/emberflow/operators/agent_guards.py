@@ -24,6 +24,7 @@ from emberflow.errors import (
 from emberflow.events.codecs import decode, encode
 from emberflow.events.copies import copied_event
 from emberflow.events.key_groups import stable_hash
+from emberflow.events.stored_types import stored_type
 from emberflow.operators.durable import CallLog, CallRecord
 from emberflow.operators.stored_errors import is_error_of
 from emberflow.plan.agent_guards import Guards, Retry
@@ -36,6 +37,7 @@ NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, StepLimitReached)
 """Another attempt would meet the same."""
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """How an action failed: what a fallback finds in `ctx.error`."""

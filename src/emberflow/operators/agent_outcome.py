@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
+from emberflow.events.stored_types import stored_type
 from emberflow.operators.agent_guards import GaveUp, log_failure, unwrapped
 from emberflow.operators.budgets import Amounts
 from emberflow.operators.durable import RETURNED, CallLog, CallRecord
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from emberflow.operators.agent_run import AgentRun
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionOutcome:
     """Events, memory writes and the like of an action that ended, or the error that it raised."""

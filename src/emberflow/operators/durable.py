@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 from emberflow.errors import CallLogFailed, InvalidArgument, ReplayMismatch, shorten
 from emberflow.events.copies import copied
 from emberflow.events.identity import DIGITS, fingerprint
+from emberflow.events.stored_types import stored_type
 from emberflow.operators.masked_errors import mask
 from emberflow.operators.stored_errors import StoredError, revived, stored
 from emberflow.rendering.secret_names import MASK, is_hidden
@@ -23,6 +24,7 @@ from emberflow.rendering.secret_names import MASK, is_hidden
 STARTED, RETURNED, RAISED = "started", "returned", "raised"
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True)
 class CallRecord:
     """A call. `value` is what it returned, or the exception it raised, as a `StoredError`."""
@@ -102,10 +104,10 @@ class ActionCalls:
         self.raised: list[str] = []
         """Calls that raised; forgotten if the action fails, or the failure would be repeated for ever."""
 
-    def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRecord:
-        """The call that is about to be made."""
+    def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> CallRecord:
+        """The call that is about to be made, of a function that is known by `name`, or by where it is defined."""
         self._count += 1
-        name = _name(func)
+        name = name or _name(func)
         kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
         names = _positional(func)[: len(args)]
         shown = [
@@ -118,7 +120,7 @@ class ActionCalls:
     def known(self, call: CallRecord) -> CallRecord | None:
         """What was recorded of the call when its action ran before; raises if that was another call."""
         found = self._log.find(call.call_id)
-        if found is None or (found.function == call.function and _same_arguments(found, call)):
+        if found is None or (_same_function(found, call) and _same_arguments(found, call)):
             return found
         if not self._restarts:
             raise ReplayMismatch(
@@ -241,6 +243,14 @@ def _name(func: Any) -> str:
     if not hasattr(inner, "__qualname__"):
         inner = inner.__class__
     return f"{inner.__module__}.{inner.__qualname__}"
+
+
+def _same_function(found: CallRecord, call: CallRecord) -> bool:
+    return _RENAMED.get(found.function, found.function) == call.function
+
+
+_RENAMED = {"emberflow.operators.guard_approvals.ask": "ask_human"}
+"""Functions of ours that the version before named by where they were."""
 
 
 def _same_arguments(found: CallRecord, call: CallRecord) -> bool:

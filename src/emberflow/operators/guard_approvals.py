@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from emberflow.errors import ApprovalExpired, InvalidArgument, shorten
+from emberflow.events.stored_types import stored_type
 
 NO_DEFAULT: Any = object()
 """Not None: None may be meant."""
 
 
+@stored_type(
+    write=lambda answer: (str(answer), answer.note, answer.by), read=lambda _, fields: HumanAnswer(*fields)
+)
 class HumanAnswer(str):
     """The chosen option, or the text that was given; `note` and `by` say more."""
 
@@ -28,9 +32,6 @@ class HumanAnswer(str):
         made.note = note
         made.by = by
         return made
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HumanAnswer, (str(self), self.note, self.by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

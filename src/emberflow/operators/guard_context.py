@@ -180,7 +180,7 @@ class ContextGuards:
                 way_out="give the environment a checkpoint_dir; `emberflow approvals list DIR` looks there",
             )
         # Numbered here and not when it is awaited, as every durable call.
-        call = durable.next(ask, (question, chosen, expires_ms), {})
+        call = durable.next(ask, (question, chosen, expires_ms), {}, "ask_human")
         asked = Question(
             call_id=call.call_id,
             question=question,

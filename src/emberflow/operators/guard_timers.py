@@ -11,6 +11,7 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.agent_events import Event
+from emberflow.events.stored_types import stored_type
 from emberflow.state.entry import Entry
 
 LATER = "later"
@@ -21,6 +22,7 @@ Due = tuple[int, Event, int | None]
 """due time, event, timestamp of the input that led to it"""
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True)
 class Delayed:
     """Among the inputs of a key: an event whose time has come. `early`: because the input has ended."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MIN_WATERMARK
+from emberflow.events.stored_types import stored_type
 from emberflow.operators.channels import ChannelClock, ChannelId, SavedChannel
 from emberflow.operators.timers import TimerQueue
 from emberflow.state.entry import Entry
@@ -30,6 +31,7 @@ class NothingStored:
         return None
 
 
+@stored_type()
 @dataclass(slots=True, kw_only=True)
 class SavedScope:
     """A scope without its entries, as plain data."""

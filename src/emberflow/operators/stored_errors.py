@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from emberflow.errors import EmberflowError, RecordedError, names_of
+from emberflow.errors import EmberflowError, RecordedError, names_of, stable_name
 from emberflow.events.codecs import decode, encode
+from emberflow.events.stored_types import stored_type
 from emberflow.operators.masked_errors import mask, without_secrets
 
 LARGEST = 256 * 1024
@@ -32,6 +33,7 @@ _DEEPEST = 8
 """Links of a chain of causes that are kept."""
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredError:
     """One exception. Holds nothing that cannot be read without the exception's class."""
@@ -202,7 +204,9 @@ def _revived_group(kept: StoredError) -> BaseException:
 
 def _class_named(name: str) -> Any:
     """The class behind `module.qualified name`; raises if there is none."""
-    parts = name.split(".")
+    name = stable_name(name)
+    ours, _, own = name.rpartition(":")
+    parts = ["emberflow", "errors", own] if ours == "emberflow" else name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         try:
             found: Any = import_module(".".join(parts[:end]))

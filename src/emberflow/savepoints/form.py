@@ -22,7 +22,8 @@ from zlib import crc32
 from emberflow.errors import CorruptData
 from emberflow.events.batch import MIN_WATERMARK
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 named classes in state and calls by where they were, 2 has stable names for them."""
 MANIFEST = "savepoint.json"
 STATE_FOLDER = "state"
 PREPARED = "prepared.bin"

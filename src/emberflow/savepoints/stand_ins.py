@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copyreg
 import importlib
-import pickle
 import sys
 from io import BytesIO
 from types import ModuleType
@@ -103,7 +102,7 @@ def allow_unknown_classes() -> None:
     codecs.use_for_missing_classes(_install_all)
 
 
-class _Finder(pickle.Unpickler):
+class _Finder(codecs.StoredUnpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         try:
             return super().find_class(module_name, global_name)

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 
 from emberflow.errors import CheckpointError, ClassMissing, CorruptData, NotSerializable, shorten
-from emberflow.events.codecs import decode, encode, missing_class
+from emberflow.events.codecs import StoredUnpickler, decode, encode, missing_class
 
 
 def unserializable_state(
@@ -115,7 +115,7 @@ class _StandIn:
         pass
 
 
-class _Lenient(pickle.Unpickler):
+class _Lenient(StoredUnpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         try:
             return super().find_class(module_name, global_name)

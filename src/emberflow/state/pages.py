@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from emberflow.errors import CorruptData
 from emberflow.events.codecs import decode, encode
+from emberflow.events.stored_types import stored_type
 from emberflow.state.sizes import measure
 
 PAGE_BYTES = 2048
@@ -31,6 +32,7 @@ class PageStore(Protocol):
     def remove_page(self, number: int) -> None: ...
 
 
+@stored_type()
 @dataclass(frozen=True, slots=True)
 class PageRef:
     """Stands for a value that is stored in pages. A list may have a `tail` that is not worth a page yet."""
@@ -49,12 +51,14 @@ class _Paged:
     covered: int = 0
 
 
+@stored_type(write=dict, read=lambda _, tree: Node(tree))
 class Node(dict[str, Any]):
     """A nested object. A plain dictionary in the tree is a value that an action stored as a whole."""
 
     __slots__ = ()
 
 
+@stored_type(write=lambda fields: fields.record(), read=lambda _, record: Fields(*record))
 class Fields(dict[str, Any]):
     """The root of a tree. `touched` holds the paths written since the key was last stored."""
 
@@ -191,8 +195,9 @@ class Fields(dict[str, Any]):
             node[name] = ref
         return tree
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Fields, (self._stored() if self._paged else dict(self), bool(self._paged) or self.unread))
+    def record(self) -> tuple[dict[str, Any], bool]:
+        """What is stored: the tree, and whether values of it are on pages."""
+        return self._stored() if self._paged else dict(self), bool(self._paged) or self.unread
 
 
 def _stored_apart(node: dict[str, Any], prefix: str) -> Iterator[str]:

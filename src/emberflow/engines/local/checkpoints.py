@@ -20,6 +20,7 @@ from emberflow.errors import CheckpointUnusable, NotSerializable, describe_cause
 from emberflow.events.codecs import encode
 from emberflow.events.private_files import make_private_folder
 from emberflow.events.stored_files import corrupt, write_atomically
+from emberflow.events.stored_types import stored_type
 from emberflow.operators.scope import EntryLoader, SavedScope, Scope
 from emberflow.state.blame import decode_state, unserializable_state
 from emberflow.state.entry import Entry
@@ -33,6 +34,7 @@ FILES_FOLDER = "local"
 _FILE = re.compile(r"chk-(\d{8,})(?:-(\d{6,}))?\.ckpt")
 
 
+@stored_type()
 @dataclass(slots=True, kw_only=True)
 class SourceState:
     """Where each channel of a source is."""
@@ -41,6 +43,7 @@ class SourceState:
     ended: list[bool]
 
 
+@stored_type()
 @dataclass(slots=True, kw_only=True)
 class Checkpoint:
     """Everything but the entries of keyed state, which the store handles by itself."""

@@ -53,7 +53,7 @@ def test_a_manifest_that_is_none(tmp_path: Path) -> None:
 def test_a_manifest_of_a_newer_version_or_another_engine(tmp_path: Path) -> None:
     LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
     manifest = asdict(read_manifest(tmp_path))
-    write_json(tmp_path / NAME, {**manifest, "format": 2})
+    write_json(tmp_path / NAME, {**manifest, "format": 3})
     with pytest.raises(CheckpointUnusable, match="newer version"):
         LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
     write_json(tmp_path / NAME, {**manifest, "engine": "spark"})

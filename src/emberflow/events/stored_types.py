@@ -1,0 +1,206 @@
+"""Stable names of our own classes in stored bytes: the registry of stored types.
+
+pickle names a class by its module path, so that moving a file would make every checkpoint unreadable. An object of a
+class that is registered here is stored as a record instead: the class's stable name, the version of the record, and its
+fields by name. The classes register themselves with `@stored_type`; `HOMES` says where each one is today, so that a
+process that has not imported it yet finds it, and where it was in the bytes of versions before there were stable names.
+
+Rules: a name is never given to another class. A field that is added has a default. Any other change of the fields takes
+a new version and a `read` function that still knows the ones before.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import importlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from emberflow.errors import CorruptData
+
+_T = TypeVar("_T")
+
+
+class Home(NamedTuple):
+    """Where a class is."""
+
+    module: str
+    before: str
+    """The module in bytes that were stored before the class had a stable name."""
+
+
+def _stays(module: str) -> Home:
+    return Home(module, module)
+
+
+HOMES: dict[str, Home] = {
+    "ActionOutcome": _stays("emberflow.operators.agent_outcome"),
+    "CallRecord": _stays("emberflow.operators.durable"),
+    "ChatMessage": _stays("emberflow.agents.chat_message"),
+    "Checkpoint": _stays("emberflow.engines.local.checkpoints"),
+    "Delayed": _stays("emberflow.operators.guard_timers"),
+    "ErrorEvent": _stays("emberflow.events.agent_events"),
+    "Event": _stays("emberflow.events.agent_events"),
+    "Failure": _stays("emberflow.operators.agent_guards"),
+    "Fields": _stays("emberflow.state.pages"),
+    "HumanAnswer": _stays("emberflow.operators.guard_approvals"),
+    "InputEvent": _stays("emberflow.events.agent_events"),
+    "MessageRole": _stays("emberflow.agents.chat_message"),
+    "Node": _stays("emberflow.state.pages"),
+    "OutputEvent": _stays("emberflow.events.agent_events"),
+    "PageRef": _stays("emberflow.state.pages"),
+    "SavedScope": _stays("emberflow.operators.scope"),
+    "SourceState": _stays("emberflow.engines.local.checkpoints"),
+    "StoredError": _stays("emberflow.operators.stored_errors"),
+    "TimeWindow": _stays("emberflow.event_time.windows"),
+    "TokenUsage": _stays("emberflow.agents.token_usage"),
+}
+"""By stable name, which is the name of the class."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredType:
+    """A registered class."""
+
+    kind: Any
+    version: int
+    read: Callable[[int, Any], Any]
+    """version and fields -> object"""
+
+
+_registered: dict[str, StoredType] = {}
+_paths = {(home.before, name): name for name, home in HOMES.items()}
+
+
+def stored_type(
+    *,
+    version: int = 1,
+    write: Callable[[Any], Any] | None = None,
+    read: Callable[[int, Any], Any] | None = None,
+) -> Callable[[type[_T]], type[_T]]:
+    """Registers a class. A dataclass needs no functions; `write` gives the fields of any other class, `read` makes the
+    object of them. A class with neither is stored with its attributes, and may hold itself."""
+
+    def register(kind: type[_T]) -> type[_T]:
+        made: Any = kind
+        name = kind.__name__
+        if HOMES[name].module != kind.__module__:
+            raise AssertionError(f"HOMES does not name {kind.__module__} for {name}")
+        if write is not None and read is not None:
+            reduce, reader = _by_functions(name, version, write), read
+        elif dataclasses.is_dataclass(made):
+            reduce, reader = _by_fields(name, version, made), _reader_of_fields(made)
+        else:
+            reduce, reader = _by_attributes(name, version), _without_attributes(made)
+        _registered[name] = StoredType(made, version, reader)
+        copyreg.pickle(kind, reduce)
+        return kind
+
+    return register
+
+
+def stored_types() -> dict[str, StoredType]:
+    """All of them, imported."""
+    for home in HOMES.values():
+        importlib.import_module(home.module)
+    return dict(sorted(_registered.items()))
+
+
+def _stored(name: str, version: int, fields: Any = None) -> Any:
+    """What stored bytes call to make an object. They name it `_stored` of the package, wherever it is."""
+    known = _registered.get(name)
+    if known is None and name in HOMES:
+        importlib.import_module(HOMES[name].module)
+        known = _registered.get(name)
+    if known is None or version > known.version:
+        what = f"version {version} of the record" if known is not None else "the record"
+        raise CorruptData(
+            f"{what} {name!r} is not known",
+            cause="it was stored by a newer version of emberflow",
+            way_out="update emberflow",
+        )
+    return known.read(version, fields)
+
+
+_stored.__module__ = "emberflow"
+
+
+def class_before(module: str, name: str) -> Any:
+    """The class that bytes from before stable names mean; None if it is none of ours, or has not moved."""
+    found = _paths.get((module, name))
+    if found is None:
+        return None
+    return getattr(importlib.import_module(HOMES[found].module), name)
+
+
+def stable_path(kind: Any) -> str:
+    """`module.Name` of a class or function as identities and hashes know it: where ours have moved, as before."""
+    module = getattr(kind, "__module__", "")
+    name = getattr(kind, "__qualname__", type(kind).__qualname__)
+    home = HOMES.get(name)
+    return f"{home.before if home is not None and home.module == module else module}.{name}"
+
+
+_Reduced = tuple[Any, ...]
+
+
+def _by_functions(name: str, version: int, write: Callable[[Any], Any]) -> Callable[[Any], _Reduced]:
+    def reduce(value: Any) -> _Reduced:
+        return _stored, (name, version, write(value))
+
+    return reduce
+
+
+def _by_attributes(name: str, version: int) -> Callable[[Any], _Reduced]:
+    def reduce(value: Any) -> _Reduced:
+        return _stored, (name, version), value.__dict__
+
+    return reduce
+
+
+def _without_attributes(kind: Any) -> Callable[[int, Any], Any]:
+    def read(version: int, fields: Any) -> Any:
+        # pickle adds the attributes.
+        return kind.__new__(kind)
+
+    return read
+
+
+def _by_fields(name: str, version: int, kind: Any) -> Callable[[Any], _Reduced]:
+    names = [field.name for field in dataclasses.fields(kind)]
+
+    def reduce(value: Any) -> _Reduced:
+        fields: dict[str, Any] = {}
+        for name_of_field in names:
+            item = getattr(value, name_of_field)
+            if item is not defaults.get(name_of_field, defaults):
+                fields[name_of_field] = item
+        return _stored, (name, version, fields)
+
+    # Only such as are the same object whenever they are equal: others would be compared by users' code.
+    defaults = {
+        field.name: field.default
+        for field in dataclasses.fields(kind)
+        if field.default is None or field.default is True or field.default is False
+    }
+    return reduce
+
+
+def _reader_of_fields(kind: Any) -> Callable[[int, Any], Any]:
+    known = {field.name: field for field in dataclasses.fields(kind)}
+
+    def read(version: int, fields: dict[str, Any]) -> Any:
+        made = kind.__new__(kind)
+        # Not by calling the class, which may be frozen, or check what was checked before.
+        for name, field in known.items():
+            if name in fields:
+                value = fields[name]
+            elif field.default_factory is not dataclasses.MISSING:
+                value = field.default_factory()
+            else:
+                value = field.default
+            object.__setattr__(made, name, value)
+        return made
+
+    return read

@@ -1,0 +1,237 @@
+"""docs/stored-formats.md: its tables come from the code. `python -m tests.docs.test_format_tables` writes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from emberflow.events.stored_types import stored_types
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "stored-formats.md"
+
+
+class Format(NamedTuple):
+    """One format. `version` names the constant that is written, as `module:NAME`; a text without a colon is shown."""
+
+    name: str
+    version: str
+    reads: str
+    written_by: str
+    tests: tuple[str, ...]
+
+
+GOLDEN = "tests/golden/test_golden.py"
+JOBS = "tests/golden/test_stored_job.py::test_a_stored_job_goes_on"
+FORMATS = [
+    Format(
+        "checkpoint directory (`emberflow.json`)",
+        "emberflow.engines.manifest:FORMAT_VERSION",
+        "1",
+        "engines/manifest.py:open_directory",
+        (JOBS,),
+    ),
+    Format(
+        "local checkpoint file",
+        "emberflow.engines.local.checkpoints:_VERSION",
+        "",
+        "engines/local/checkpoints.py:FileCheckpoints.save",
+        (JOBS, f"{GOLDEN}::test_a_checkpoint_file"),
+    ),
+    Format(
+        "rows of `state.db`",
+        "with checksums",
+        "rows without",
+        "engines/local/sealed_rows.py:SealedRows",
+        (
+            JOBS,
+            "tests/unit/engines/local/test_store_damage.py::test_a_database_of_the_version_before_is_read",
+        ),
+    ),
+    Format(
+        "key group on Spark",
+        "emberflow.operators.group_layout:VERSION",
+        "1",
+        "operators/group_layout.py:GroupLayout.commit",
+        (
+            "tests/golden/test_group_state.py::test_a_stored_group_goes_on",
+            "tests/golden/test_spark_forms.py::test_the_state_of_a_key_group",
+        ),
+    ),
+    Format(
+        "an agent's run in a key's entry",
+        "emberflow.operators.agent_run:_WITH_GUARDS",
+        "1",
+        "operators/agent_run.py:AgentRun.save",
+        (
+            "tests/golden/test_agent_state.py::test_a_run_in_flight_goes_on",
+            "tests/golden/test_guard_state.py::test_guards_at_work_go_on",
+        ),
+    ),
+    Format(
+        "part of the call log",
+        "emberflow.engines.call_stores.framing:NEWEST",
+        "2",
+        "engines/call_stores/framing.py:as_part",
+        (JOBS, "tests/unit/engines/test_call_log_damage.py::test_a_part_of_the_version_before_is_read"),
+    ),
+    Format(
+        "call log in Postgres",
+        "emberflow.engines.call_stores.postgres_connection:SCHEMA_VERSION",
+        "",
+        "engines/call_stores/postgres_connection.py:connect",
+        (),
+    ),
+    Format(
+        "decisions of a micro-batch",
+        "emberflow.engines.spark.batch_record:_VERSION",
+        "",
+        "engines/spark/batch_record.py:TaskRecord.store",
+        (),
+    ),
+    Format(
+        "packet",
+        "emberflow.events.packets:VERSION",
+        "1",
+        "events/packets.py:encode_packet",
+        (f"{GOLDEN}::test_a_packet",),
+    ),
+    Format(
+        "value",
+        "a byte that names the codec",
+        "",
+        "events/codecs.py:encode",
+        (f"{GOLDEN}::test_state_bytes",),
+    ),
+    Format(
+        "identity of a key, derived uid",
+        "128 bits",
+        "ids of 32 bits",
+        "events/identity.py:identity_of",
+        (f"{GOLDEN}::test_identities", f"{GOLDEN}::test_state_under_uids_of_the_first_form"),
+    ),
+    Format(
+        "key group of a key",
+        "fixed",
+        "",
+        "events/key_groups.py:stable_hash",
+        (f"{GOLDEN}::test_hashes_of_keys",),
+    ),
+    Format(
+        "where sources begin on Spark",
+        "emberflow.engines.spark.source_starts:FORMAT_VERSION",
+        "1",
+        "engines/spark/source_starts.py:source_starts",
+        ("tests/unit/engines/spark/test_source_starts.py::test_version_1_is_read",),
+    ),
+    Format(
+        "source offset on Spark",
+        "JSON",
+        "offsets without a start",
+        "engines/spark/offsets.py:OffsetPlanner",
+        (
+            "tests/golden/test_spark_forms.py::test_offsets_of_a_source",
+            "tests/golden/test_spark_forms.py::test_offsets_that_do_not_say_where_their_batch_began",
+        ),
+    ),
+    Format(
+        "plan",
+        "emberflow.plan.stream_graph:FORMAT_VERSION",
+        "",
+        "plan/stream_graph.py:StreamGraph.to_json",
+        (f"{GOLDEN}::test_a_plan",),
+    ),
+    Format(
+        "agent plan",
+        "emberflow.plan.agent_plan:VERSION",
+        "",
+        "plan/agent_plan.py:AgentPlan.to_json",
+        ("tests/golden/test_agent_plan.py::test_a_stored_plan_is_the_plan_of_today",),
+    ),
+    Format(
+        "ledger of a file sink",
+        "emberflow.connectors.commit_ledger:VERSION",
+        "1",
+        "connectors/commit_ledger.py:CommitLedger.commit",
+        ("tests/unit/connectors/test_file_sink.py::test_the_ledgers_form_is_kept",),
+    ),
+    Format(
+        "dead letter",
+        "emberflow.connectors.dead_letters:VERSION",
+        "1",
+        "connectors/dead_letters.py:LetterEncoder",
+        ("tests/unit/engines/test_dead_letter_damage.py::test_the_first_versions_files_are_read",),
+    ),
+    Format(
+        "question and answer",
+        "emberflow.engines.approval_files:VERSION",
+        "1",
+        "engines/approvals.py:FileApprovals",
+        ("tests/unit/engines/test_approval_damage.py::test_the_first_versions_files_are_read",),
+    ),
+    Format(
+        "savepoint",
+        "emberflow.savepoints.form:FORMAT_VERSION",
+        "1",
+        "savepoints/writer.py:SavepointWriter",
+        ("tests/golden/test_savepoint_form.py::test_a_savepoint_of_the_first_version_is_read",),
+    ),
+    Format(
+        "event log",
+        "emberflow.observability.plain_line:VERSION",
+        "",
+        "observability/event_json.py:EventJson",
+        (),
+    ),
+]
+
+
+def version_of(item: Format) -> str:
+    module, found, name = item.version.partition(":")
+    return str(getattr(importlib.import_module(module), name)) if found else item.version
+
+
+def format_table() -> str:
+    lines = ["| format | version | also reads | written by | checked by |", "|---|---|---|---|---|"]
+    for item in FORMATS:
+        tests = ", ".join(f"`{test}`" for test in item.tests)
+        lines.append(f"| {item.name} | {version_of(item)} | {item.reads} | `{item.written_by}` | {tests} |")
+    return "\n".join(lines)
+
+
+def type_table() -> str:
+    lines = ["| record | version | fields |", "|---|---|---|"]
+    for name, known in stored_types().items():
+        kind: Any = known.kind
+        fields = (
+            [f"`{field.name}`" for field in dataclasses.fields(kind)]
+            if dataclasses.is_dataclass(kind)
+            else []
+        )
+        lines.append(
+            f"| `{name}` | {known.version} | {', '.join(fields) or (kind.__doc__ or '').splitlines()[0]} |"
+        )
+    return "\n".join(lines)
+
+
+TABLES = {"formats": format_table, "records": type_table}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_table_is_the_codes(name: str) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    shown = text.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
+    assert shown.strip() == TABLES[name](), "python -m tests.docs.test_format_tables writes it"
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text(encoding="utf-8")
+    for table, made in TABLES.items():
+        before, start, rest = text.partition(f"<!-- {table} -->")
+        end = f"<!-- end of {table} -->"
+        text = f"{before}{start}\n{made()}\n{end}{rest.partition(end)[2]}"
+    PAGE.write_text(text, encoding="utf-8")

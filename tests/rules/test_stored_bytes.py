@@ -1,0 +1,116 @@
+"""No stored byte names a module of ours: moving a file must not make anybody's state unreadable."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from emberflow.agents import ChatMessage
+from emberflow.agents.chat_message import MessageRole
+from emberflow.agents.token_usage import TokenUsage
+from emberflow.engines.local.checkpoints import Checkpoint, SourceState
+from emberflow.engines.manifest import FORMAT_VERSION
+from emberflow.errors import BudgetExceeded, CorruptData, EmberflowError, RecordedError
+from emberflow.event_time.windows import TimeWindow
+from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
+from emberflow.events.codecs import decode, encode
+from emberflow.events.identity import fingerprint
+from emberflow.events.stored_types import HOMES, stored_types
+from emberflow.operators.agent_guards import Failure
+from emberflow.operators.agent_outcome import ActionOutcome
+from emberflow.operators.durable import RAISED, CallRecord
+from emberflow.operators.guard_approvals import HumanAnswer
+from emberflow.operators.guard_timers import Delayed
+from emberflow.operators.scope import SavedScope
+from emberflow.operators.stored_errors import StoredError, stored
+from emberflow.state.pages import Fields, Node, PageRef
+from tests.golden.group_state import read
+from tests.golden.stored_job import BACKENDS
+
+NEWEST = Path(__file__).parents[1] / "golden" / f"v{FORMAT_VERSION}"
+MODULE_PATH = b"emberflow."
+EVENT = InputEvent(("a", 1))
+ERROR = stored(BudgetExceeded("spent", cause="too much"), attempts=2)
+VALUES: list[Any] = [
+    ActionOutcome(sent=[EVENT], writes=[], error=ERROR, later=[(1, EVENT, None)]),
+    CallRecord("u/k-1/1/1", "price", "digest", "price('a')", RAISED, ERROR),
+    ChatMessage(role="system", content="hello", extra_args={"usage": 1}),
+    Checkpoint(epoch=3, sources={"s": SourceState(positions=[1], ended=[True])}),
+    Delayed(EVENT, early=True),
+    ErrorEvent("act", EVENT, "ValueError", "no", attempts=3),
+    Event("step", {"n": 1}),
+    Failure(action="act", error_type="ValueError", message="no", attempts=2),
+    Fields({"profile": Node({"name": "Bob"}), "plain": {"a": 1}}, True),
+    HumanAnswer("yes", "fine", "ann"),
+    EVENT,
+    MessageRole.TOOL,
+    Node({"name": "Bob"}),
+    OutputEvent(None),
+    PageRef((3, 4), 5_000, True, [1, 2]),
+    SavedScope(watermark=5, event_timers=[(1, ["a"])], ended=True, parked=[("a", "act")]),
+    SourceState(positions=[[1, 2]], ended=[False]),
+    ERROR,
+    TimeWindow(0, 60_000),
+    TokenUsage(prompt_tokens=1, total_tokens=1),
+]
+
+
+def test_there_is_a_value_of_every_stored_type() -> None:
+    assert sorted(type(value).__name__ for value in VALUES) == sorted(HOMES)
+    assert stored_types().keys() == HOMES.keys()
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_stored_type_comes_back_without_its_module(value: Any) -> None:
+    for data in (encode(value), pickle.dumps(value), cloudpickle.dumps(value)):
+        assert MODULE_PATH not in data
+    for found in (decode(encode(value)), copy.copy(value), copy.deepcopy(value)):
+        assert type(found) is type(value)
+        assert found == value
+    assert fingerprint(decode(encode(value))) == fingerprint(value)
+    assert getattr(decode(encode(value)), "__dict__", None) == getattr(value, "__dict__", None)
+
+
+@pytest.mark.parametrize(
+    "error", [BudgetExceeded("spent", way_out="earn"), RecordedError("gone", names=("x.Gone",))]
+)
+def test_an_error_comes_back_without_its_module(error: EmberflowError) -> None:
+    assert MODULE_PATH not in encode(error)
+    assert MODULE_PATH not in encode(stored(error))
+    found = decode(encode(error))
+    assert (type(found), str(found)) == (type(error), str(error))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_stored_job_names_no_module(backend: str) -> None:
+    files = [path for path in (NEWEST / f"job-{backend}").rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert [
+        path.name for path in files if MODULE_PATH in path.read_bytes().replace(b"emberflow.json", b"")
+    ] == []
+
+
+def test_a_stored_group_names_no_module() -> None:
+    hot, cold = read(NEWEST / "agent_group.json")
+    assert MODULE_PATH not in b"".join((hot, *cold.held.values()))
+
+
+def test_a_record_of_a_newer_version() -> None:
+    data = encode(ERROR)
+    assert data.count(b"StoredError\x94K\x01") == 1
+    with pytest.raises(CorruptData, match=r"the record 'StoredThing' is not known[\s\S]*update emberflow"):
+        decode(data.replace(b"StoredError", b"StoredThing"))
+    with pytest.raises(CorruptData, match=r"version 2 of the record 'StoredError' is not known"):
+        decode(data.replace(b"StoredError\x94K\x01", b"StoredError\x94K\x02"))
+
+
+def test_a_record_without_a_field_that_was_added_later() -> None:
+    """As the version before the field wrote it."""
+    known = stored_types()["StoredError"]
+    found = known.read(1, {"names": ("builtins.ValueError",), "message": "no"})
+    assert found == StoredError(names=("builtins.ValueError",), message="no")
