@@ -35,7 +35,7 @@ class AgentBuilder:
     def __init__(
         self,
         agents_env: AgentsExecutionEnvironment,
-        stream: KeyedStream,
+        stream: KeyedStream[Any, Any],
         *,
         takes_pairs: bool = False,
         key_column: tuple[str, str] = ("key", "string"),
@@ -44,7 +44,7 @@ class AgentBuilder:
         self._stream = stream
         self._takes_pairs = takes_pairs
         self._key_column = key_column
-        self._output: DataStream | None = None
+        self._output: DataStream[Any] | None = None
         self._has_letters = False
         self._letters_sink: int | None = None
         """Writes the dead letters to files, unless the program takes them."""
@@ -82,11 +82,11 @@ class AgentBuilder:
         self._pairs.uid(uid)
         return self
 
-    def to_datastream(self) -> DataStream:
+    def to_datastream(self) -> DataStream[Any]:
         """The agent's outputs as a stream."""
         return self._pairs.map(_output_of).name("outputs")
 
-    def dead_letters(self) -> DataStream:
+    def dead_letters(self) -> DataStream[Any]:
         """Inputs that failed, with the option `on-error` = `dead-letter`: dictionaries with id, key, input, timestamp,
         agent, action, error_type, error, attempts, failed_ms. The program takes them from here; no files are written."""
         found = self._pairs
@@ -124,13 +124,13 @@ class AgentBuilder:
         return f"{agent}#{others + 1}" if others else agent
 
     @property
-    def _pairs(self) -> DataStream:
+    def _pairs(self) -> DataStream[Any]:
         if self._output is None:
             raise InvalidArgument("no agent was applied", way_out="call .apply(agent) before")
         return self._output
 
 
-def with_redriven(stream: KeyedStream, folder: str, *, bounded: bool) -> KeyedStream:
+def with_redriven(stream: KeyedStream[Any, Any], folder: str, *, bounded: bool) -> KeyedStream[Any, Any]:
     """The stream together with the dead letters that are to be tried again."""
     name = f"{ASIDE}redriven-{os.path.basename(folder)}"
     source = stream.env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters").uid(name)

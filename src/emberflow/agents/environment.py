@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from emberflow.agents.agent import add_resource
 from emberflow.agents.builder import AgentBuilder
@@ -15,8 +15,11 @@ from emberflow.plan.job import Engine
 from emberflow.plan.resources import ResourceType
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.environment import StreamExecutionEnvironment
+from emberflow.streams.functions import KeySelector
 from emberflow.streams.keyed_stream import KeyedStream
 from emberflow.streams.results import JobClient, JobExecutionResult
+
+T = TypeVar("T")
 
 
 class AgentsExecutionEnvironment:
@@ -82,7 +85,7 @@ class AgentsExecutionEnvironment:
         return AgentBuilder(self, stream, takes_pairs=True)
 
     def from_datastream(
-        self, input: DataStream, key_selector: Callable[[Any], Any] | Any | None = None
+        self, input: DataStream[T], key_selector: KeySelector[T, Any] | Callable[[T], Any] | str | None = None
     ) -> AgentBuilder:
         """The records of a stream of this environment. The key is a function of the record, or a name for records
         that are dictionaries."""
@@ -92,14 +95,15 @@ class AgentsExecutionEnvironment:
                 way_out="make the agents' environment around the stream's: get_execution_environment(env)",
             )
         if key_selector is not None:
-            selector = Column(key_selector) if isinstance(key_selector, str) else key_selector
+            selector: Any = Column(key_selector) if isinstance(key_selector, str) else key_selector
             return AgentBuilder(self, input.key_by(selector))
+        keyed: Any = input
         if not isinstance(input, KeyedStream):
             raise InvalidArgument(
                 "an agent works per key, and the stream has no keys",
                 way_out="from_datastream(stream, key_selector), or call key_by() before",
             )
-        return AgentBuilder(self, input)
+        return AgentBuilder(self, keyed)
 
     def from_dataframe(self, dataframe: Any, key_selector: str | Callable[[Any], Any]) -> AgentBuilder:
         """The rows of a table as dictionaries; the key is a column or a function of the row."""

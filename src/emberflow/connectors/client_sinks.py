@@ -14,7 +14,7 @@ from emberflow.errors import SinkFailed
 from emberflow.events.batch import Batch
 
 
-class PrintSink(Sink):
+class PrintSink(Sink[Any]):
     """Prints each record on a line of its own, in Flink's form.
 
     `identifier:2> value` in a program with several subtasks, `identifier> value` with one; both parts of the
@@ -51,7 +51,7 @@ class BatchQueue(Protocol):
     def put(self, item: Batch, /) -> Any: ...
 
 
-class CollectSink(Sink):
+class CollectSink(Sink[Any]):
     """Hands each committed batch to a function or puts it into a queue; never leaves the starting process."""
 
     to_client = True

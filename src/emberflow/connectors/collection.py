@@ -6,16 +6,18 @@ Made by `env.from_collection`; the values travel with the source to the workers,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TypeVar
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument, shorten
 
+T = TypeVar("T")
 
-class CollectionSource(Source):
+
+class CollectionSource(Source[T]):
     """One channel over a list of values; a position is the index of the next value."""
 
-    def __init__(self, values: Iterable[Any]) -> None:
+    def __init__(self, values: Iterable[T]) -> None:
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise InvalidArgument(
                 f"a collection source needs a list of values, not {shorten(values)}",
@@ -26,7 +28,7 @@ class CollectionSource(Source):
     def describe(self) -> str:
         return f"Collection of {len(self._values)}"
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         while True:
             behind, end = self.plan(channel, position, limit)
             yield Chunk(self._values[position:behind], behind, end=end)

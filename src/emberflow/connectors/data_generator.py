@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import ceil, floor
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument, SourceFailed, describe_cause
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class GeneratorFunction(Protocol[T_co]):
+    """Flink's form of a generator function."""
+
+    def map(self, value: int, /) -> T_co: ...
 
 
 class RateLimiterStrategy:
@@ -33,10 +42,11 @@ class RateLimiterStrategy:
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
+        """No limit."""
         return RateLimiterStrategy(None)
 
 
-class DataGeneratorSource(Source):
+class DataGeneratorSource(Source[T]):
     """`generator_function(index)` for index 0, 1, …; `count=None` never ends.
 
     Channel c of n makes the indices c, c + n, c + 2n, …, so that a rate is spread evenly; a position is
@@ -45,14 +55,15 @@ class DataGeneratorSource(Source):
 
     def __init__(
         self,
-        generator_function: Callable[[int], Any],
+        generator_function: Callable[[int], T] | GeneratorFunction[T],
         type_info: Any = None,
         count: int | None = None,
         rate_limiter_strategy: RateLimiterStrategy | None = None,
         parallelism: int | None = None,
     ) -> None:
         # Flink's GeneratorFunction is an object with a map method.
-        self._function: Callable[[int], Any] = getattr(generator_function, "map", generator_function)
+        given: Any = generator_function
+        self._function: Callable[[int], T] = getattr(given, "map", given)
         if not callable(self._function):
             raise InvalidArgument(
                 f"a data generator needs a function of the index, not {generator_function!r}",
@@ -82,10 +93,10 @@ class DataGeneratorSource(Source):
         channels = max(1, wanted if self._count is None else min(wanted, self._count))
         return [[channel, channels] for channel in range(channels)]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         while True:
             (first, step), (behind, end) = position, self._behind(position, limit)
-            values: list[Any] = []
+            values: list[T] = []
             try:
                 # extend keeps what was made before an error, so that it can still be delivered.
                 values.extend(map(self._function, range(first, behind, step)))

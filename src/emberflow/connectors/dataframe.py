@@ -15,7 +15,7 @@ from emberflow.connectors.source import Chunk, Source
 from emberflow.errors import InvalidArgument, shorten
 
 
-class DataFrameSource(Source):
+class DataFrameSource(Source[Any]):
     """Rows of a table as dictionaries."""
 
     ordered = False
@@ -31,7 +31,7 @@ class DataFrameSource(Source):
     def describe(self) -> str:
         return type(self.dataframe).__name__
 
-    def read(self, channel: int, position: int, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: int, limit: int) -> Iterator[Chunk[Any]]:
         chunk: list[Any] = []
         for number, row in enumerate(_rows(self.dataframe)):
             if number < position:
@@ -72,7 +72,7 @@ def _as_dict(row: Any) -> dict[str, Any]:
     )
 
 
-class DataFrameSink(Sink):
+class DataFrameSink(Sink[Any]):
     """The end of a stream that becomes a table with this schema."""
 
     to_client = True

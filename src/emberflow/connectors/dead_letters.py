@@ -119,7 +119,7 @@ def redriven_letters(path: Path) -> list[dict[str, Any]]:
         raise corrupt(path, "it holds no list of letters", EMPTY_REDRIVE) from error
 
 
-class RedriveSource(Source):
+class RedriveSource(Source[Any]):
     """Letters to be tried again, in the order in which that was asked for. A position is the number of the next file.
 
     A bounded one ends with what is there when it is read.
@@ -136,7 +136,7 @@ class RedriveSource(Source):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_next_look_s": 0.0}
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
         if not self.bounded:
             if time.monotonic() < self._next_look_s:
                 return
@@ -148,7 +148,9 @@ class RedriveSource(Source):
         if self.bounded:
             yield Chunk([], number, end=True)
 
-    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+    def read_again(
+        self, channel: int, position: Position, stop: Position, limit: int
+    ) -> Iterator[Chunk[Any]]:
         for number in range(position, stop):
             chunk = self._file(number)
             if chunk is None:
@@ -174,7 +176,7 @@ class RedriveSource(Source):
                 way_out=EMPTY_REDRIVE,
             )
 
-    def _file(self, number: int) -> Chunk | None:
+    def _file(self, number: int) -> Chunk[Any] | None:
         path = redrive_file(self._folder, number)
         try:
             letters = redriven_letters(Path(path))

@@ -41,7 +41,7 @@ from emberflow.events.stored_files import make_folder, sync_folder
 MAX_OPEN_FILES = 64
 
 
-class FileSink(Sink):
+class FileSink(Sink[Any]):
     """Writes records to files below a base path; made by `FileSink.for_row_format(...)...build()`.
 
     Exactly once: a file appears under its final name when its epoch is committed, and no epoch is written twice. Names

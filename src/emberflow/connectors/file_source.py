@@ -19,7 +19,7 @@ from emberflow.errors import InvalidArgument, SourceFailed
 from emberflow.events.key_groups import stable_hash
 
 
-class FileSource(Source):
+class FileSource(Source[Any]):
     """Records of the files below some paths; made by `FileSource.for_record_stream_format(...)...build()`.
 
     Folders are searched with their subfolders; names that begin with `.` or `_` are left out. Files are read in the
@@ -42,7 +42,7 @@ class FileSource(Source):
 
     def _records(
         self, path: str, position: Position, behind: Position, end: bool, limit: int
-    ) -> Iterator[Chunk]:
+    ) -> Iterator[Chunk[Any]]:
         """The chunks of one file; the last one stands at `behind`."""
         held: tuple[list[Any], Mark] | None = None
         failed: SourceFailed | None = None
@@ -78,7 +78,7 @@ class StaticFileSource(FileSource):
         channels = max(1, min(parallelism, len(files)))
         return [{"todo": files[channel::channels], "mark": None} for channel in range(channels)]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
         todo: list[str] = position["todo"]
         if not todo:
             yield Chunk([], position, end=True)
@@ -133,7 +133,7 @@ class WatchedFileSource(FileSource):
         channels = max(1, parallelism)
         return [{"channels": channels, **_at_rest({})} for _ in range(channels)]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
         done: dict[str, int] = position["done"]
         unfinished: str | None = position["file"]
         if unfinished is not None:
@@ -154,7 +154,9 @@ class WatchedFileSource(FileSource):
         # Set only here: a reader that stopped in between comes back for the files that are left.
         self._next_look_s[channel] = time.monotonic() + self._interval_ms / 1000
 
-    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+    def read_again(
+        self, channel: int, position: Position, stop: Position, limit: int
+    ) -> Iterator[Chunk[Any]]:
         """The files that were found then, whatever else is in the folder now."""
         done: dict[str, int] = position["done"]
         for path in self._between(position, stop):
@@ -174,7 +176,7 @@ class WatchedFileSource(FileSource):
         last: list[str] = [stop["file"]] if stop["file"] is not None and stop["file"] not in first else []
         return [*first, *ended, *last]
 
-    def _up_to(self, path: str, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+    def _up_to(self, path: str, position: Position, stop: Position, limit: int) -> Iterator[Chunk[Any]]:
         """The beginning of a file, up to the mark that reading has passed there."""
         wanted = json.dumps(stop["mark"])
         for chunk in self._records(path, position, {**position, "mark": None}, False, limit):

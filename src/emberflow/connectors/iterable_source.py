@@ -3,14 +3,14 @@
 Where the iterable cannot be cut into channels or started in its middle, this is all there is to write. Where it
 can, derive from `Source`; this is a complete one, over the pages of some service:
 
-    class PageSource(Source):
+    class PageSource(Source[str]):
         def __init__(self, url: str, pages: int) -> None:
             self._url, self._pages = url, pages            # only what pickle can carry
 
         def start(self, parallelism: int) -> list[Position]:
             return [0]                                     # one position per channel: anything JSON can carry
 
-        def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+        def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[str]]:
             for page in range(position, self._pages):      # open connections here, not in __init__
                 yield Chunk(fetch(self._url, page), page + 1, end=page + 1 == self._pages)
 
@@ -25,7 +25,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument, SourceFailed, describe_cause
@@ -33,15 +33,17 @@ from emberflow.errors import InvalidArgument, SourceFailed, describe_cause
 _QUEUE_SIZE = 4096
 _STOP_CHECK_S = 0.2
 
+T = TypeVar("T")
 
-class IterableSource(Source):
+
+class IterableSource(Source[T]):
     """One channel over `make_iterable()`, which must return the same values each time it is called.
 
     A position is the number of values before it: after a restart a fresh iterable is taken and that many values are
     skipped. With `bounded=False` the iterable may wait for its next value: it is then drawn by a thread of its own.
     """
 
-    def __init__(self, make_iterable: Callable[[], Iterable[Any]], bounded: bool = True) -> None:
+    def __init__(self, make_iterable: Callable[[], Iterable[T]], bounded: bool = True) -> None:
         if not callable(make_iterable):
             raise InvalidArgument(
                 f"an iterable source needs a function that returns an iterable, not {type(make_iterable).__name__}",
@@ -59,7 +61,7 @@ class IterableSource(Source):
             f"Iterable {getattr(self._make_iterable, '__qualname__', type(self._make_iterable).__qualname__)}"
         )
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         live = self._take_live(position)
         failed = False
         try:
@@ -84,7 +86,7 @@ class IterableSource(Source):
             if failed:
                 live.close()
 
-    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
         """From a fresh iterable, and waiting for it: how much of it has arrived by now does not matter."""
         live = _Direct(self._make_iterable, position)
         while live.position < stop:

@@ -12,7 +12,7 @@ from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument
 
 
-class NumberSequenceSource(Source):
+class NumberSequenceSource(Source[int]):
     """The integers from `start` to `end`, both included, cut into one range per channel.
 
     A position is `[next number, last number]`, so a channel can be read without knowing how many there are.
@@ -35,7 +35,7 @@ class NumberSequenceSource(Source):
         firsts = [self._start + channel * count // channels for channel in range(channels + 1)]
         return [[first, behind - 1] for first, behind in pairwise(firsts)]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[int]]:
         first, last = position
         while True:
             behind = min(first + max(limit, 1), last + 1)

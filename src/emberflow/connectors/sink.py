@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from emberflow.errors import EmberflowError, SinkFailed, describe_cause
 from emberflow.events.batch import Batch
+
+T = TypeVar("T", contravariant=True)
 
 _log = logging.getLogger("emberflow")
 
@@ -42,7 +44,11 @@ class Committed:
 
 
 class SinkWriter(Protocol):
-    def write(self, batch: Batch) -> None: ...
+    """Collects the records of one task and one epoch."""
+
+    def write(self, batch: Batch) -> None:
+        """Takes a batch; nothing may become visible yet."""
+        ...
 
     def prepare(self) -> Any:
         """Flush; returns what `commit` needs, picklable; None if there is nothing to commit."""
@@ -53,8 +59,8 @@ class SinkWriter(Protocol):
         ...
 
 
-class Sink:
-    """Base of all sinks."""
+class Sink(Generic[T]):
+    """Base of all sinks. `T` is what it can write; override `writer` and `commit`."""
 
     discards: bool = False
     """True: records need not even be brought to the sink."""
@@ -62,9 +68,11 @@ class Sink:
     """True: committed records are wanted in the process that started the job (print, collect)."""
 
     def describe(self) -> str:
+        """How plans and errors name the sink."""
         return type(self).__name__
 
     def writer(self, context: WriterContext) -> SinkWriter:
+        """A writer for the records of one task and one epoch."""
         raise NotImplementedError(type(self).__name__)
 
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
@@ -114,7 +122,7 @@ def abort_quietly(writer: SinkWriter) -> None:
         _log.warning("a sink could not clear what it had begun to write: %s", describe_cause(error))
 
 
-class DiscardingSink(Sink):
+class DiscardingSink(Sink[Any]):
     """Drops every record; for measuring."""
 
     discards = True
@@ -158,21 +166,22 @@ class SinkContext:
     timestamp: int | None
 
 
-class SinkFunction:
+class SinkFunction(Generic[T]):
     """A custom sink in one method. At least once: a record may be written again after a crash; derive from `Sink`
     for exactly-once. `open` and `close` are called around every epoch of a task."""
 
     def open(self, runtime_context: Any) -> None:
         """Before the first record of an epoch."""
 
-    def invoke(self, value: Any, context: SinkContext) -> None:
+    def invoke(self, value: T, context: SinkContext) -> None:
+        """Writes one record; what it raises fails the job with `SinkFailed`."""
         raise NotImplementedError("invoke() must be overridden")
 
     def close(self) -> None:
         """After the last record of an epoch."""
 
 
-class FunctionSink(Sink):
+class FunctionSink(Sink[Any]):
     """Hosts a `SinkFunction` or a plain `function(value)`."""
 
     def __init__(self, function: Any) -> None:
@@ -182,6 +191,7 @@ class FunctionSink(Sink):
         return getattr(self._function, "__qualname__", type(self._function).__qualname__)
 
     def writer(self, context: WriterContext) -> SinkWriter:
+        function: Any = self._function
         if isinstance(self._function, SinkFunction):
-            return _FunctionWriter(self._function, self._function.invoke, True)
-        return _FunctionWriter(self._function, self._function, False)
+            return _FunctionWriter(function, function.invoke, True)
+        return _FunctionWriter(function, function, False)

@@ -13,28 +13,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from emberflow.errors import EmberflowError, InvalidArgument, SourceFailed, describe_cause, shorten
+
+T = TypeVar("T", covariant=True)
 
 Position = Any
 """Anything JSON can carry: a number, a string, a list or a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Generic[T]):
     """Records in order, and the position behind the last of them.
 
     `end` says that the channel ends with this chunk. A chunk without records is allowed: it only moves the position.
     """
 
-    values: list[Any]
+    values: list[T]
     position: Position
     timestamps: list[int | None] | None = None
     end: bool = False
 
 
-class Source:
+class Source(Generic[T]):
     """Base of all sources. Override `read`; override `start` and `plan` where the source can say more."""
 
     bounded: bool = True
@@ -43,6 +45,7 @@ class Source:
     """False: channels share one clock whose watermark moves at the end of a batch (file splits)."""
 
     def describe(self) -> str:
+        """How plans and errors name the source."""
         return type(self).__name__
 
     def start(self, parallelism: int) -> list[Position]:
@@ -50,12 +53,12 @@ class Source:
         a later start goes on with what that one has stored, whatever the parallelism is then."""
         return [0]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         """Chunks from `position` on, in order, about `limit` records each; the last one of a bounded channel has
         `end=True`. An unbounded source yields what there is and returns; it is asked again later."""
         raise NotImplementedError(type(self).__name__)
 
-    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk]:
+    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
         """Exactly the records between two positions that were read before with this `limit`: a batch is repeated after a
         crash. Override it if `read` depends on anything but the position, such as what has arrived by now."""
         if position == stop:
@@ -90,7 +93,7 @@ class Source:
         return 0
 
 
-def start_positions(source: Source, parallelism: int) -> list[Position]:
+def start_positions(source: Source[Any], parallelism: int) -> list[Position]:
     """`source.start`, checked, as it will be when it was stored as JSON and read again."""
     if hasattr(source, "channels"):
         raise InvalidArgument(
@@ -113,19 +116,19 @@ def start_positions(source: Source, parallelism: int) -> list[Position]:
         ) from error
 
 
-def read_safely(source: Source, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+def read_safely(source: Source[Any], channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
     """`source.read`; what goes wrong in it becomes an error that names the source and the position."""
     return _safely(source, source.read(channel, position, limit), position)
 
 
 def read_between(
-    source: Source, channel: int, position: Position, stop: Position, limit: int
-) -> Iterator[Chunk]:
+    source: Source[Any], channel: int, position: Position, stop: Position, limit: int
+) -> Iterator[Chunk[Any]]:
     """`source.read_again`, as safely."""
     return _safely(source, source.read_again(channel, position, stop, limit), position)
 
 
-def _safely(source: Source, chunks: Iterator[Chunk], position: Position) -> Iterator[Chunk]:
+def _safely(source: Source[Any], chunks: Iterator[Chunk[Any]], position: Position) -> Iterator[Chunk[Any]]:
     try:
         for chunk in chunks:
             yield chunk

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from emberflow.agents import (
     Agent,
@@ -37,8 +37,10 @@ from emberflow.streams import (
     RateLimiterStrategy,
     Sink,
     StreamExecutionEnvironment,
+    TimeWindow,
     TumblingEventTimeWindows,
     WatermarkStrategy,
+    WindowContext,
 )
 from emberflow.testing import ScriptedChatModel
 
@@ -163,11 +165,11 @@ def written(review: Review, _: int) -> int:
     return review.written_ms
 
 
-def is_verdict(output: Any) -> bool:
+def is_verdict(output: object) -> TypeGuard[Verdict]:
     return isinstance(output, Verdict)
 
 
-def is_escalation(output: Any) -> bool:
+def is_escalation(output: object) -> TypeGuard[Escalation]:
     return isinstance(output, Escalation)
 
 
@@ -177,7 +179,7 @@ def mood(verdict: Verdict) -> str:
     return "neutral" if verdict.stars == UNHAPPY + 1 else "happy"
 
 
-class Count(AggregateFunction):
+class Count(AggregateFunction[Verdict, int, int]):
     def create_accumulator(self) -> int:
         return 0
 
@@ -188,8 +190,10 @@ class Count(AggregateFunction):
         return accumulator
 
 
-class WithWindow(ProcessWindowFunction):
-    def process(self, key: str, context: Any, elements: Iterable[int]) -> Iterable[Moods]:
+class WithWindow(ProcessWindowFunction[int, Moods, str, TimeWindow]):
+    def process(
+        self, key: str, context: WindowContext[TimeWindow], elements: Iterable[int]
+    ) -> Iterable[Moods]:
         for reviews in elements:
             yield Moods(key, context.window().start, reviews)
 
@@ -200,9 +204,9 @@ def build(
     reviews: int,
     reviews_per_s: float | None,
     start_ms: int,
-    verdicts_sink: Sink,
-    escalations_sink: Sink,
-    moods_sink: Sink,
+    verdicts_sink: Sink[Verdict],
+    escalations_sink: Sink[Escalation],
+    moods_sink: Sink[Moods],
 ) -> None:
     """Adds the whole program to an environment; without a rate all reviews are there at once."""
     rate = RateLimiterStrategy.per_second(reviews_per_s) if reviews_per_s else None

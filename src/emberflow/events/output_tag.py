@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.type_information import TypeInformation
+
+T = TypeVar("T")
 
 
-class OutputTag:
-    """Two tags with one id are the same tag."""
+class OutputTag(Generic[T]):
+    """Names a side output; two tags with one id are the same tag.
+
+    A function yields `(tag, value)`, and `stream.get_side_output(tag)` of its step is a `DataStream[T]`. The type is
+    written as `OutputTag[str]("rejected")`, or given as `type_info`. An empty id raises `InvalidArgument`.
+
+        from collections.abc import Iterator
+
+        from emberflow.streams import OutputTag, ProcessFunction, SideOutput, StreamExecutionEnvironment
+
+        REJECTED = OutputTag("rejected", str)
+
+        class Parse(ProcessFunction[str, int]):
+            def process_element(self, value: str, ctx: ProcessFunction.Context) -> Iterator[int | SideOutput]:
+                yield int(value) if value.isdigit() else (REJECTED, value)
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        parsed = env.from_collection(["1", "x"]).process(Parse())
+        assert parsed.get_side_output(REJECTED).execute_and_collect(limit=1) == ["x"]
+    """
 
     __slots__ = ("tag_id", "type_info")
 
-    def __init__(self, tag_id: str, type_info: Any = None) -> None:
+    def __init__(self, tag_id: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
         if not tag_id:
             raise InvalidArgument("an OutputTag needs a name that is not empty")
         self.tag_id = tag_id
@@ -26,3 +47,7 @@ class OutputTag:
 
     def __repr__(self) -> str:
         return f"OutputTag({self.tag_id!r})"
+
+
+SideOutput = tuple[OutputTag[Any], Any]
+"""What a function yields for a side output: `(tag, value)`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument, NotKeyed, UnknownState
 from emberflow.event_time.timestamps import to_timestamp
@@ -28,8 +28,15 @@ from emberflow.state.handles import (
     make_handle,
 )
 
+T = TypeVar("T")
+V = TypeVar("V")
+OUT = TypeVar("OUT")
+K = TypeVar("K", covariant=True)
+
 
 class TimeDomain(Enum):
+    """Which clock a timer goes by."""
+
     EVENT_TIME = "event_time"
     PROCESSING_TIME = "processing_time"
 
@@ -56,32 +63,44 @@ class RuntimeContext:
         self._kinds: dict[str, str] = {}
 
     def get_task_name(self) -> str:
+        """The name of the step."""
         return self._step_name
 
     def get_index_of_this_subtask(self) -> int:
+        """The number of this parallel task, from 0."""
         return self._subtask
 
     def get_number_of_parallel_subtasks(self) -> int:
+        """How many tasks run the step."""
         return self._parallelism
 
     def get_job_parameter(self, key: str, default_value: str | None = None) -> str | None:
+        """What `env.set_job_parameters` was given under this name."""
         return self._parameters.get(key, default_value)
 
-    def get_state(self, state_descriptor: ValueStateDescriptor | str) -> ValueState[Any]:
+    def get_state(self, state_descriptor: ValueStateDescriptor[T] | str) -> ValueState[T]:
+        """The handle of a state, by its descriptor or, once it is registered, by its name.
+
+        Raises `NotKeyed` on a stream without keys, `UnknownState` for a name that was not registered.
+        """
         return self._handle(state_descriptor)
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor | str) -> ListState[Any]:
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T] | str) -> ListState[T]:
+        """A list per key; raises as `get_state`."""
         return self._handle(state_descriptor)
 
-    def get_map_state(self, state_descriptor: MapStateDescriptor | str) -> MapState[Any, Any]:
+    def get_map_state(self, state_descriptor: MapStateDescriptor[T, V] | str) -> MapState[T, V]:
+        """A dictionary per key; raises as `get_state`."""
         return self._handle(state_descriptor)
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor | str) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T] | str) -> ReducingState[T]:
+        """A running value per key; raises as `get_state`."""
         return self._handle(state_descriptor)
 
     def get_aggregating_state(
-        self, state_descriptor: AggregatingStateDescriptor | str
-    ) -> AggregatingState[Any, Any]:
+        self, state_descriptor: AggregatingStateDescriptor[T, V, OUT] | str
+    ) -> AggregatingState[T, OUT]:
+        """A running aggregate per key; raises as `get_state`."""
         return self._handle(state_descriptor)
 
     def _handle(self, descriptor: StateDescriptor | str) -> Any:
@@ -134,25 +153,31 @@ class TimerService:
         self._cursor = operator.cursor
 
     def current_processing_time(self) -> int:
+        """Milliseconds since the epoch."""
         return self._operator.scope.clock.now_ms()
 
     def current_watermark(self) -> int:
+        """How far event time has come, in milliseconds since the epoch."""
         return self._operator.scope.watermark
 
     def register_event_time_timer(self, timestamp: int) -> None:
+        """Calls `on_timer` for the current key at this time; a second timer for the same time changes nothing."""
         self._operator.scope.event_timers.register(_time(timestamp), self._cursor.key)
 
     def register_processing_time_timer(self, timestamp: int) -> None:
+        """Calls `on_timer` for the current key at this time; a second timer for the same time changes nothing."""
         self._operator.scope.processing_timers.register(_time(timestamp), self._cursor.key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
+        """Removes the current key's timer for this time, if there is one."""
         self._operator.scope.event_timers.delete(_time(timestamp), self._cursor.key)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Removes the current key's timer for this time, if there is one."""
         self._operator.scope.processing_timers.delete(_time(timestamp), self._cursor.key)
 
 
-class ElementContext:
+class ElementContext(Generic[K]):
     """The context of `process_element` and `on_timer` on a keyed stream. One object serves all records of a step."""
 
     __slots__ = ("_cursor", "_domain", "_timers", "element_timestamp")
@@ -163,7 +188,8 @@ class ElementContext:
         self._domain = TimeDomain.EVENT_TIME
         self.element_timestamp: int | None = None
 
-    def get_current_key(self) -> Any:
+    def get_current_key(self) -> K:
+        """The key of the current record or timer."""
         return self._cursor.key
 
     def timestamp(self) -> int | None:
@@ -171,9 +197,11 @@ class ElementContext:
         return self.element_timestamp
 
     def timer_service(self) -> TimerService:
+        """Timers of the current key, and the times they go by."""
         return self._timers
 
     def time_domain(self) -> TimeDomain:
+        """In `on_timer`: the kind of timer that is due."""
         return self._domain
 
     def set_timer(self, time_ms: int, domain: TimeDomain) -> None:
@@ -218,7 +246,9 @@ class PlainContext:
         self._timers = PlainTimerService(self)
 
     def timestamp(self) -> int | None:
+        """Event time of the record in milliseconds; None if it has none."""
         return self.element_timestamp
 
     def timer_service(self) -> PlainTimerService:
+        """The times of the stream; registering a timer raises `NotKeyed`."""
         return self._timers

@@ -26,7 +26,7 @@ class KeyedProcessOperator(KeyedOperator):
         self._function = function
         self._calls = calls
         self._on_timer = on_timer
-        self._context = ElementContext(self)
+        self._context: ElementContext[Any] = ElementContext(self)
 
     def open(self, context: Any) -> None:
         open_function(self._function, context)

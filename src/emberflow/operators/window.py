@@ -81,7 +81,7 @@ class WindowOperator(KeyedOperator):
     def __init__(
         self,
         step: Step,
-        assigner: WindowAssigner,
+        assigner: WindowAssigner[TimeWindow],
         contents: WindowContents,
         emit: Callable[[Any, TimeWindow, Iterable[Any], WindowOperator], Any],
         function: Any = None,

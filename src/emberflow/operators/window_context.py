@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from emberflow.event_time.windows import TimeWindow
 from emberflow.operators.keyed import KeyedOperator
 
-W = TypeVar("W")
+W = TypeVar("W", covariant=True)
 
 
 class WindowContext(Generic[W]):
@@ -15,15 +14,18 @@ class WindowContext(Generic[W]):
 
     __slots__ = ("_operator", "_window")
 
-    def __init__(self, window: TimeWindow, operator: KeyedOperator) -> None:
+    def __init__(self, window: W, operator: KeyedOperator) -> None:
         self._window = window
         self._operator = operator
 
-    def window(self) -> Any:
+    def window(self) -> W:
+        """The window that fired."""
         return self._window
 
     def current_watermark(self) -> int:
+        """How far event time has come, in milliseconds since the epoch."""
         return self._operator.scope.watermark
 
     def current_processing_time(self) -> int:
+        """Milliseconds since the epoch."""
         return self._operator.scope.clock.now_ms()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAMES: Final = ("retry", "timeout_ms", "fallback")
 """The keyword arguments of `@action` and `add_action` that are guards."""
 PER_RUN, PER_KEY = "run", "key"
-DEAD_LETTERS = OutputTag("_dead_letters")
+DEAD_LETTERS = OutputTag[Any]("_dead_letters")
 """The side output of an agent's step."""
 MOST_ATTEMPTS = 1_000
 

@@ -35,7 +35,7 @@ class Spec:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSpec(Spec):
     kind: str = "source"
-    source: Source
+    source: Source[Any]
 
     def describe(self) -> dict[str, Any]:
         return {"source": self.source.describe(), "bounded": self.source.bounded}
@@ -119,7 +119,7 @@ class WindowSpec(Spec):
     """`reduce` or `aggregate` make the window incremental; `process` sees the fired window's contents."""
 
     kind: str = "window"
-    assigner: WindowAssigner
+    assigner: WindowAssigner[Any]
     reduce: Callable[[Any, Any], Any] | None = None
     aggregate: Any = None
     process: Any = None
@@ -174,7 +174,7 @@ class AsyncSpec(Spec):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSpec(Spec):
     kind: str = "sink"
-    sink: Sink
+    sink: Sink[Any]
 
     def describe(self) -> dict[str, Any]:
         return {"sink": self.sink.describe()}

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
+from emberflow.events.type_information import TypeInformation
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN", contravariant=True)
+ACC = TypeVar("ACC")
+OUT = TypeVar("OUT", covariant=True)
 
 
 class UpdateType(Enum):
@@ -38,6 +46,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Interval) -> StateTtlConfigBuilder:
+        """Starts a configuration; a time to live that is not positive raises `InvalidArgument`."""
         return StateTtlConfigBuilder(to_ms(ttl, "ttl"))
 
 
@@ -52,31 +61,58 @@ class StateTtlConfigBuilder:
         self._visibility = StateVisibility.NEVER_RETURN_EXPIRED
 
     def set_update_type(self, update_type: UpdateType) -> StateTtlConfigBuilder:
+        """What refreshes a value."""
         self._update_type = update_type
         return self
 
     def update_ttl_on_create_and_write(self) -> StateTtlConfigBuilder:
+        """Only writing refreshes a value; the default."""
         return self.set_update_type(UpdateType.ON_CREATE_AND_WRITE)
 
     def update_ttl_on_read_and_write(self) -> StateTtlConfigBuilder:
+        """Reading refreshes a value, too."""
         return self.set_update_type(UpdateType.ON_READ_AND_WRITE)
 
     def set_state_visibility(self, visibility: StateVisibility) -> StateTtlConfigBuilder:
+        """Whether expired values may still be seen."""
         self._visibility = visibility
         return self
 
     def never_return_expired(self) -> StateTtlConfigBuilder:
+        """Expired values are never seen; the default."""
         return self.set_state_visibility(StateVisibility.NEVER_RETURN_EXPIRED)
 
     def return_expired_if_not_cleaned_up(self) -> StateTtlConfigBuilder:
+        """Expired values are seen until they are removed."""
         return self.set_state_visibility(StateVisibility.RETURN_EXPIRED_IF_NOT_CLEANED_UP)
 
     def build(self) -> StateTtlConfig:
+        """The finished configuration."""
         return StateTtlConfig(self._ttl_ms, self._update_type, self._visibility)
 
 
+class Reducer(Protocol[T]):
+    """A `ReduceFunction`, or anything with its method."""
+
+    def reduce(self, value1: T, value2: T, /) -> T: ...
+
+
+class Aggregator(Protocol[IN, ACC, OUT]):
+    """An `AggregateFunction`, or anything with its methods."""
+
+    def create_accumulator(self) -> ACC: ...
+
+    def add(self, value: IN, accumulator: ACC, /) -> ACC: ...
+
+    def get_result(self, accumulator: ACC, /) -> OUT: ...
+
+
 class StateDescriptor:
-    """Name, value type (for documentation and typed codecs) and time to live of one piece of state."""
+    """Name, value type (for documentation and type checkers) and time to live of one piece of state.
+
+    A name that is empty or begins with `$` raises `InvalidArgument`. The name is how the state is found again after a
+    restart: within one step it must stay the same, and belong to one kind of state.
+    """
 
     kind = "state"
 
@@ -90,41 +126,101 @@ class StateDescriptor:
         self.ttl: StateTtlConfig | None = None
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Values expire as the configuration says; call it before the descriptor is used."""
         self.ttl = ttl_config
 
     def get_name(self) -> str:
+        """The state's name."""
         return self.name
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
 
-class ValueStateDescriptor(StateDescriptor):
+class ValueStateDescriptor(StateDescriptor, Generic[T]):
+    """Declares one value per key, for `runtime_context.get_state()`.
+
+    The type is written as `ValueStateDescriptor[int]("count")`, or given as `type_info`.
+
+        from collections.abc import Iterator
+
+        from emberflow.streams import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, ValueStateDescriptor
+
+        class Count(KeyedProcessFunction[str, str, tuple[str, int]]):
+            def open(self, runtime_context: RuntimeContext) -> None:
+                self.seen = runtime_context.get_state(ValueStateDescriptor("seen", int))
+
+            def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int]]:
+                count = (self.seen.value() or 0) + 1
+                self.seen.update(count)
+                yield value, count
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        words = env.from_collection(["a", "a"]).key_by(lambda word: word)
+        assert words.process(Count()).execute_and_collect(limit=2) == [("a", 1), ("a", 2)]
+    """
+
     kind = "value"
 
+    def __init__(self, name: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
+        super().__init__(name, type_info)
 
-class ListStateDescriptor(StateDescriptor):
+
+class ListStateDescriptor(StateDescriptor, Generic[T]):
+    """Declares a list per key, for `runtime_context.get_list_state()`; `type_info` is the type of one element."""
+
     kind = "list"
 
+    def __init__(self, name: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
+        super().__init__(name, type_info)
 
-class MapStateDescriptor(StateDescriptor):
+
+class MapStateDescriptor(StateDescriptor, Generic[K, V]):
+    """Declares a dictionary per key, for `runtime_context.get_map_state()`."""
+
     kind = "map"
 
-    def __init__(self, name: str, key_type_info: Any = None, value_type_info: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        key_type_info: TypeInformation[K] | type[K] | None = None,
+        value_type_info: TypeInformation[V] | type[V] | None = None,
+    ) -> None:
         super().__init__(name, (key_type_info, value_type_info))
 
 
-class ReducingStateDescriptor(StateDescriptor):
+class ReducingStateDescriptor(StateDescriptor, Generic[T]):
+    """Declares a running value per key, for `runtime_context.get_reducing_state()`.
+
+    `reduce_function` is a `ReduceFunction` or a function of the value so far and the next one.
+    """
+
     kind = "reducing"
 
-    def __init__(self, name: str, reduce_function: Any, type_info: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        reduce_function: Reducer[T] | Callable[[T, T], T],
+        type_info: TypeInformation[T] | type[T] | None = None,
+    ) -> None:
         super().__init__(name, type_info)
-        self.reduce: Callable[[Any, Any], Any] = getattr(reduce_function, "reduce", reduce_function)
+        given: Any = reduce_function
+        self.reduce: Callable[[T, T], T] = getattr(given, "reduce", given)
 
 
-class AggregatingStateDescriptor(StateDescriptor):
+class AggregatingStateDescriptor(StateDescriptor, Generic[IN, ACC, OUT]):
+    """Declares a running aggregate per key, for `runtime_context.get_aggregating_state()`.
+
+    `agg_function` is an `AggregateFunction`; the accumulator is what is stored.
+    """
+
     kind = "aggregating"
 
-    def __init__(self, name: str, agg_function: Any, state_type_info: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        agg_function: Aggregator[IN, ACC, OUT],
+        state_type_info: TypeInformation[ACC] | type[ACC] | None = None,
+    ) -> None:
         super().__init__(name, state_type_info)
         self.aggregate = agg_function

@@ -33,6 +33,7 @@ class _Handle:
         self._cursor = cursor
 
     def clear(self) -> None:
+        """Removes the current key's value."""
         entry = self._cursor.entry
         if entry.pop(self._name, None) is not None:
             entry.dirty = True
@@ -44,9 +45,11 @@ class ValueState(_Handle, Generic[T]):
     __slots__ = ()
 
     def value(self) -> T | None:
+        """The current key's value."""
         return self._cursor.entry.get(self._name)
 
     def update(self, value: T | None) -> None:
+        """Replaces the current key's value; None removes it."""
         if value is None:
             self.clear()
             return
@@ -61,9 +64,11 @@ class ListState(_Handle, Generic[T]):
     __slots__ = ()
 
     def get(self) -> Iterable[T]:
+        """The current key's elements, as a copy."""
         return list(self._cursor.entry.get(self._name, ()))
 
     def add(self, value: T) -> None:
+        """Adds an element at the end."""
         entry = self._cursor.entry
         items = entry.get(self._name)
         if items is None:
@@ -73,10 +78,12 @@ class ListState(_Handle, Generic[T]):
         entry.dirty = True
 
     def add_all(self, values: Iterable[T]) -> None:
+        """Adds elements at the end."""
         for value in values:
             self.add(value)
 
     def update(self, values: Iterable[T]) -> None:
+        """Replaces the list."""
         self.clear()
         self.add_all(values)
 
@@ -93,9 +100,11 @@ class MapState(_Handle, Generic[K, V]):
         return self._cursor.entry.get(self._name) or {}
 
     def get(self, key: K) -> V | None:
+        """The value under `key`; None if there is none."""
         return self._map().get(key)
 
     def put(self, key: K, value: V) -> None:
+        """Stores a value under `key`."""
         entry = self._cursor.entry
         items = entry.get(self._name)
         if items is None:
@@ -105,10 +114,12 @@ class MapState(_Handle, Generic[K, V]):
         entry.dirty = True
 
     def put_all(self, mapping: dict[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Stores several values."""
         for key, value in dict(mapping).items():
             self.put(key, value)
 
     def remove(self, key: K) -> None:
+        """Removes the value under `key`, if there is one."""
         items = self._map()
         if key in items:
             del items[key]
@@ -117,18 +128,23 @@ class MapState(_Handle, Generic[K, V]):
                 self.clear()
 
     def contains(self, key: K) -> bool:
+        """Whether there is a value under `key`."""
         return key in self._map()
 
     def items(self) -> Iterable[tuple[K, V]]:
+        """Keys and values, as a copy."""
         return list(self._map().items())
 
     def keys(self) -> Iterable[K]:
+        """The keys, as a copy."""
         return list(self._map())
 
     def values(self) -> Iterable[V]:
+        """The values, as a copy."""
         return list(self._map().values())
 
     def is_empty(self) -> bool:
+        """Whether there are no values."""
         return not self._map()
 
     def __contains__(self, key: K) -> bool:
@@ -152,18 +168,21 @@ class ReducingState(Generic[T]):
 
     __slots__ = ("_reduce", "_value")
 
-    def __init__(self, descriptor: ReducingStateDescriptor, value: ValueState[T]) -> None:
+    def __init__(self, descriptor: ReducingStateDescriptor[T], value: ValueState[T]) -> None:
         self._reduce = descriptor.reduce
         self._value = value
 
     def get(self) -> T | None:
+        """The running value; None before the first."""
         return self._value.value()
 
     def add(self, value: T) -> None:
+        """Combines one more value with the current key's."""
         seen = self._value.value()
         self._value.update(value if seen is None else self._reduce(seen, value))
 
     def clear(self) -> None:
+        """Starts over for the current key."""
         self._value.clear()
 
 
@@ -172,20 +191,23 @@ class AggregatingState(Generic[T, V]):
 
     __slots__ = ("_aggregate", "_value")
 
-    def __init__(self, descriptor: AggregatingStateDescriptor, value: ValueState[Any]) -> None:
+    def __init__(self, descriptor: AggregatingStateDescriptor[T, Any, V], value: ValueState[Any]) -> None:
         self._aggregate = descriptor.aggregate
         self._value = value
 
     def get(self) -> V | None:
+        """The aggregate's result; None before the first value."""
         seen = self._value.value()
         return None if seen is None else self._aggregate.get_result(seen)
 
     def add(self, value: T) -> None:
+        """Combines one more value with the current key's."""
         seen = self._value.value()
         accumulator = self._aggregate.create_accumulator() if seen is None else seen
         self._value.update(self._aggregate.add(value, accumulator))
 
     def clear(self) -> None:
+        """Starts over for the current key."""
         self._value.clear()
 
 
@@ -305,13 +327,14 @@ class TtlMapState(MapState[K, V]):
 def make_handle(descriptor: StateDescriptor, cursor: Cursor) -> Any:
     """The handle for a descriptor, bound to an operator's cursor."""
     name, ttl = descriptor.name, descriptor.ttl
+    given: Any = descriptor
     if isinstance(descriptor, ListStateDescriptor):
         return ListState[Any](name, cursor) if ttl is None else TtlListState[Any](name, cursor, ttl)
     if isinstance(descriptor, MapStateDescriptor):
         return MapState[Any, Any](name, cursor) if ttl is None else TtlMapState[Any, Any](name, cursor, ttl)
     value: ValueState[Any] = ValueState(name, cursor) if ttl is None else TtlValueState(name, cursor, ttl)
     if isinstance(descriptor, ReducingStateDescriptor):
-        return ReducingState[Any](descriptor, value)
+        return ReducingState[Any](given, value)
     if isinstance(descriptor, AggregatingStateDescriptor):
-        return AggregatingState[Any, Any](descriptor, value)
+        return AggregatingState[Any, Any](given, value)
     return value

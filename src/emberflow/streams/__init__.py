@@ -17,9 +17,22 @@ from emberflow.event_time.watermarks import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.event_time.windows import SlidingEventTimeWindows, TimeWindow, TumblingEventTimeWindows
-from emberflow.events.output_tag import OutputTag
-from emberflow.operators.contexts import RuntimeContext, TimeDomain, TimerService
+from emberflow.event_time.windows import (
+    SlidingEventTimeWindows,
+    TimeWindow,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from emberflow.events.output_tag import OutputTag, SideOutput
+from emberflow.events.type_information import TypeInformation
+from emberflow.operators.contexts import (
+    ElementContext,
+    PlainContext,
+    RuntimeContext,
+    TimeDomain,
+    TimerService,
+)
+from emberflow.operators.window_context import WindowContext
 from emberflow.plan.job import CheckpointingMode, JobStatus, RuntimeExecutionMode
 from emberflow.plan.restart_strategy import RestartStrategies
 from emberflow.state.descriptors import (
@@ -80,6 +93,7 @@ __all__ = [
     "DataStreamSink",
     "DiscardingSink",
     "Duration",
+    "ElementContext",
     "Encoder",
     "FileSink",
     "FileSource",
@@ -101,6 +115,7 @@ __all__ = [
     "NumberSequenceSource",
     "OutputFileConfig",
     "OutputTag",
+    "PlainContext",
     "PrintSink",
     "ProcessFunction",
     "ProcessWindowFunction",
@@ -112,6 +127,7 @@ __all__ = [
     "RollingPolicy",
     "RuntimeContext",
     "RuntimeExecutionMode",
+    "SideOutput",
     "Sink",
     "SinkFunction",
     "SinkWriter",
@@ -126,12 +142,15 @@ __all__ = [
     "TimerService",
     "TimestampAssigner",
     "TumblingEventTimeWindows",
+    "TypeInformation",
     "Types",
     "ValueState",
     "ValueStateDescriptor",
     "Watermark",
     "WatermarkGenerator",
     "WatermarkStrategy",
+    "WindowAssigner",
+    "WindowContext",
     "WindowFunction",
     "WindowedStream",
     "WriterContext",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
@@ -21,6 +21,7 @@ class AsyncRetryStrategy:
 
     @staticmethod
     def no_restart() -> RetryPolicy:
+        """A call is made once."""
         return RetryPolicy()
 
     @staticmethod
@@ -30,6 +31,7 @@ class AsyncRetryStrategy:
         result_predicate: Callable[[Any], bool] | None = None,
         exception_predicate: Callable[[BaseException], bool] | None = None,
     ) -> RetryPolicy:
+        """At most `max_attempts` calls, the same time apart."""
         return RetryPolicy(
             max_attempts=max_attempts,
             delay_ms=backoff_time_millis,
@@ -46,6 +48,7 @@ class AsyncRetryStrategy:
         result_predicate: Callable[[Any], bool] | None = None,
         exception_predicate: Callable[[BaseException], bool] | None = None,
     ) -> RetryPolicy:
+        """At most `max_attempts` calls; delays, in milliseconds, grow by `multiplier` up to `max_retry_delay`."""
         return RetryPolicy(
             max_attempts=max_attempts,
             delay_ms=initial_delay,
@@ -56,69 +59,93 @@ class AsyncRetryStrategy:
         )
 
 
-AsyncCall = AsyncFunction | Callable[[Any], Awaitable[Any]]
+T = TypeVar("T")
+R = TypeVar("R")
+
+AsyncCall = AsyncFunction[T, R] | Callable[[T], Awaitable[R]]
 """An `AsyncFunction`, whose call returns a list, or an `async def f(value)` that returns one result."""
 
 
 class AsyncDataStream:
+    """Adds a step that makes an asynchronous call for each record, many at the same time."""
+
     @staticmethod
     def unordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncCall,
+        data_stream: DataStream[T],
+        async_function: AsyncCall[T, R],
         timeout: Interval,
         capacity: int = 100,
         output_type: Any = None,
         *,
         retry: RetryPolicy | None = None,
-    ) -> DataStream:
-        """Results leave as they come; watermarks are never overtaken."""
+    ) -> DataStream[R]:
+        """Results leave as they come; watermarks are never overtaken.
+
+        `async_function` is an `async def f(value)` that returns one result, or an `AsyncFunction`, which returns a list.
+        `timeout` is for one record with all its attempts, `capacity` the calls in flight in one task. Something else
+        than a coroutine function, or a capacity below 1, raises `InvalidArgument`.
+
+            from datetime import timedelta
+
+            from emberflow.streams import AsyncDataStream, StreamExecutionEnvironment
+
+            async def doubled(number: int) -> int:
+                return number * 2
+
+            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+            numbers = env.from_collection([1, 2, 3])
+            answers = AsyncDataStream.unordered_wait(numbers, doubled, timedelta(seconds=10))
+            assert sorted(answers.execute_and_collect()) == [2, 4, 6]
+        """
         return _wait(data_stream, async_function, timeout, capacity, retry, ordered=False)
 
     @staticmethod
     def ordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncCall,
+        data_stream: DataStream[T],
+        async_function: AsyncCall[T, R],
         timeout: Interval,
         capacity: int = 100,
         output_type: Any = None,
         *,
         retry: RetryPolicy | None = None,
-    ) -> DataStream:
-        """Results leave in the order of their records."""
+    ) -> DataStream[R]:
+        """Results leave in the order of their records; the arguments are those of `unordered_wait`."""
         return _wait(data_stream, async_function, timeout, capacity, retry, ordered=True)
 
     @staticmethod
     def unordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncCall,
+        data_stream: DataStream[T],
+        async_function: AsyncCall[T, R],
         timeout: Interval,
         async_retry_strategy: RetryPolicy,
         capacity: int = 100,
         output_type: Any = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
+        """`unordered_wait` with PyFlink's place for the retry strategy."""
         return _wait(data_stream, async_function, timeout, capacity, async_retry_strategy, ordered=False)
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncCall,
+        data_stream: DataStream[T],
+        async_function: AsyncCall[T, R],
         timeout: Interval,
         async_retry_strategy: RetryPolicy,
         capacity: int = 100,
         output_type: Any = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
+        """`ordered_wait` with PyFlink's place for the retry strategy."""
         return _wait(data_stream, async_function, timeout, capacity, async_retry_strategy, ordered=True)
 
 
 def _wait(
-    stream: DataStream,
+    stream: DataStream[Any],
     function: Any,
     timeout: Interval,
     capacity: int,
     retry: RetryPolicy | None,
     *,
     ordered: bool,
-) -> DataStream:
+) -> DataStream[Any]:
     if capacity < 1:
         raise InvalidArgument(f"the capacity must be at least 1, got {capacity}")
     spec = AsyncSpec(
@@ -135,10 +162,8 @@ def _wait(
 
 
 def _overrides_timeout(function: Any) -> bool:
-    return (
-        hasattr(function, "timeout")
-        and getattr(function.__class__, "timeout", None) is not AsyncFunction.timeout
-    )
+    own: Any = AsyncFunction[Any, Any].timeout
+    return hasattr(function, "timeout") and getattr(function.__class__, "timeout", None) is not own
 
 
 def _call(function: Any) -> Callable[[Any], Awaitable[Any]]:

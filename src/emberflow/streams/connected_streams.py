@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument, NotKeyed
 from emberflow.plan.specs import KeyedProcessSpec
 from emberflow.streams.data_stream import DataStream, method_of
-from emberflow.streams.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction
+from emberflow.streams.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction, KeySelector
 from emberflow.streams.keyed_stream import AsFlatMap, AsMap, KeyedStream
 
+T1 = TypeVar("T1", covariant=True)
+T2 = TypeVar("T2", covariant=True)
+R = TypeVar("R")
+K1 = TypeVar("K1")
+K2 = TypeVar("K2")
 
-class ConnectedStreams:
-    """Keyed × keyed shares state per key. Without keys, a co-map is a map on either side."""
 
-    def __init__(self, first: DataStream, second: DataStream) -> None:
+class ConnectedStreams(Generic[T1, T2]):
+    """Two streams side by side; made by `connect()`.
+
+    Two keyed streams share their state per key. Without keys, a co-function runs on either side by itself.
+    """
+
+    def __init__(self, first: DataStream[T1], second: DataStream[T2]) -> None:
         if first.env is not second.env:
             raise InvalidArgument("connect() needs streams of one environment")
         if isinstance(first, KeyedStream) != isinstance(second, KeyedStream):
@@ -25,23 +35,31 @@ class ConnectedStreams:
         self._first = first
         self._second = second
 
-    def key_by(self, key_selector1: Any, key_selector2: Any, key_type: Any = None) -> ConnectedStreams:
+    def key_by(
+        self,
+        key_selector1: KeySelector[T1, K1] | Callable[[T1], K1],
+        key_selector2: KeySelector[T2, K2] | Callable[[T2], K2],
+        key_type: Any = None,
+    ) -> ConnectedStreams[T1, T2]:
+        """Partitions both streams, as `DataStream.key_by`; records of both with equal keys share state."""
         return ConnectedStreams(self._first.key_by(key_selector1), self._second.key_by(key_selector2))
 
-    def map(self, func: CoMapFunction, output_type: Any = None) -> DataStream:
+    def map(self, func: CoMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
+        """One result per record of either input."""
         first, second = method_of(func, "map1", "map()"), method_of(func, "map2", "map()")
         if isinstance(self._first, KeyedStream):
             return self._keyed("co_map", func, AsMap(first), AsMap(second))
         return self._first.map(_Side(func, first)).union(self._second.map(_Side(func, second)))
 
-    def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> DataStream:
+    def flat_map(self, func: CoFlatMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
+        """Any number of results per record of either input."""
         first, second = method_of(func, "flat_map1", "flat_map()"), method_of(func, "flat_map2", "flat_map()")
         if isinstance(self._first, KeyedStream):
             return self._keyed("co_flat_map", func, AsFlatMap(first), AsFlatMap(second))
         return self._first.flat_map(_Side(func, first)).union(self._second.flat_map(_Side(func, second)))
 
-    def process(self, func: CoProcessFunction, output_type: Any = None) -> DataStream:
-        """Two inputs, timers and state per key."""
+    def process(self, func: CoProcessFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
+        """Two inputs with timers and state per key; streams without keys raise `NotKeyed`."""
         if not isinstance(self._first, KeyedStream):
             raise NotKeyed(
                 "process() on connected streams needs keys: without them the two inputs never meet",
@@ -51,13 +69,13 @@ class ConnectedStreams:
         second = method_of(func, "process_element2", "process()")
         return self._keyed("co_process", func, first, second)
 
-    def _keyed(self, kind: str, func: Any, first: Any, second: Any) -> DataStream:
-        assert isinstance(self._first, KeyedStream)
-        assert isinstance(self._second, KeyedStream)
+    def _keyed(self, kind: str, func: Any, first: Any, second: Any) -> DataStream[Any]:
+        keyed_first: Any = self._first
+        keyed_second: Any = self._second
         spec = KeyedProcessSpec(
             kind=kind, function=func, calls=(first, second), on_timer=getattr(func, "on_timer", None)
         )
-        edges = self._first.keyed_edges(0) + self._second.keyed_edges(1)
+        edges = keyed_first.keyed_edges(0) + keyed_second.keyed_edges(1)
         return DataStream(self._first.env, ((self._first.env.program.add(spec, edges, kind), None),))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar, overload
 
 from emberflow.connectors.client_sinks import PrintSink
 from emberflow.connectors.sink import FunctionSink, Sink, SinkFunction
@@ -36,12 +36,25 @@ if TYPE_CHECKING:
     from emberflow.streams.keyed_stream import KeyedStream
     from emberflow.streams.results import CloseableIterator
 
+T = TypeVar("T", covariant=True)
+R = TypeVar("R")
+
 Outlet = tuple[int, str | None]
 """(step, side output)"""
 
 
-class DataStream:
-    """Records of one or, after `union`, several steps."""
+class DataStream(Generic[T]):
+    """A stream of records of type `T`; every method adds a step to the program, nothing runs before `execute()`.
+
+    Made by a source of the environment, or by a step of another stream. Functions are callables or objects of the
+    function classes (`MapFunction`, …); they are sent to the workers, so they must be picklable.
+
+        from emberflow.streams import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        words = env.from_collection(["to be", "or not"]).flat_map(str.split)
+        assert words.map(len).execute_and_collect(limit=4) == [2, 2, 2, 3]
+    """
 
     def __init__(self, env: StreamExecutionEnvironment, outlets: tuple[Outlet, ...]) -> None:
         self.env = env
@@ -49,24 +62,61 @@ class DataStream:
 
     # steps
 
-    def map(self, func: MapFunction | Callable[[Any], Any], output_type: Any = None) -> DataStream:
-        """One result per record."""
+    def map(self, func: MapFunction[T, R] | Callable[[T], R], output_type: Any = None) -> DataStream[R]:
+        """One result per record: `func(value)`, or `func.map(value)` of a `MapFunction`.
+
+        `output_type` only documents. What is not callable raises `InvalidArgument`; an error of the function fails the
+        job with `StepFailed`, which names the step and the value.
+
+            from emberflow.streams import StreamExecutionEnvironment
+
+            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+            doubled = env.from_collection([1, 2]).map(lambda number: number * 2)
+            assert doubled.execute_and_collect(limit=2) == [2, 4]
+        """
         return self._step(MapSpec(function=func, call=method_of(func, "map", "map()")), "map")
 
     def flat_map(
-        self, func: FlatMapFunction | Callable[[Any], Iterable[Any] | None], output_type: Any = None
-    ) -> DataStream:
-        """Any number of results per record."""
+        self, func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None], output_type: Any = None
+    ) -> DataStream[R]:
+        """Any number of results per record: all that `func(value)` returns or yields; None is none.
+
+        from emberflow.streams import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        words = env.from_collection(["to be", ""]).flat_map(lambda line: line.split())
+        assert words.execute_and_collect(limit=3) == ["to", "be"]
+        """
         return self._step(
             FlatMapSpec(function=func, call=method_of(func, "flat_map", "flat_map()")), "flat_map"
         )
 
-    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
-        """Keeps the records for which the function is true."""
+    @overload
+    def filter(self, func: Callable[[T], TypeGuard[R]]) -> DataStream[R]: ...
+    @overload
+    def filter(self, func: FilterFunction[T] | Callable[[T], object]) -> DataStream[T]: ...
+    def filter(self, func: FilterFunction[T] | Callable[[T], object]) -> DataStream[Any]:
+        """Keeps the records for which the function returns a true value."""
         return self._step(FilterSpec(function=func, call=method_of(func, "filter", "filter()")), "filter")
 
-    def process(self, func: ProcessFunction, output_type: Any = None) -> DataStream:
-        """Timestamps, the watermark and side outputs; state and timers need `key_by()`."""
+    def process(self, func: ProcessFunction[T, R], output_type: Any = None) -> DataStream[R]:
+        """Timestamps, the watermark and side outputs; state and timers need `key_by()` before.
+
+        A `KeyedProcessFunction` raises `InvalidArgument`: this stream has no keys.
+
+            from collections.abc import Iterator
+
+            from emberflow.streams import ProcessFunction, StreamExecutionEnvironment
+
+            class Stamped(ProcessFunction[str, tuple[str, int | None]]):
+                def process_element(
+                    self, value: str, ctx: ProcessFunction.Context
+                ) -> Iterator[tuple[str, int | None]]:
+                    yield value, ctx.timestamp()
+
+            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+            assert env.from_collection(["a"]).process(Stamped()).execute_and_collect(limit=1) == [("a", None)]
+        """
         if hasattr(func, "on_timer"):
             raise InvalidArgument(
                 f"{function_name(func)} is a keyed function, but this stream has no keys",
@@ -76,22 +126,37 @@ class DataStream:
             ProcessSpec(function=func, call=method_of(func, "process_element", "process()")), "process"
         )
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
         """Event time from here on; earlier watermarks are replaced."""
         if watermark_strategy.generator is None:
             return self._step(TimestampsSpec(strategy=watermark_strategy), "timestamps")
         edges = tuple(StreamEdge(source=node, side_tag=tag, by_channel=True) for node, tag in self._outlets)
         return self._added(WatermarkGeneratorSpec(strategy=watermark_strategy), edges, "watermarks")
 
-    def key_by(self, key_selector: KeySelector | Callable[[Any], Any], key_type: Any = None) -> KeyedStream:
-        """Partitions the stream: records with equal keys meet in one place, in order."""
+    def key_by(
+        self, key_selector: KeySelector[T, R] | Callable[[T], R], key_type: Any = None
+    ) -> KeyedStream[R, T]:
+        """Partitions the stream: records with equal keys are processed in one place, in order.
+
+        `key_selector(value)` returns the key: a string, number, bool, bytes, None, date, enum, tuple of these or a
+        frozen dataclass. It must always return the same key for the same record. A key that has no stable identity
+        (a list, a dictionary) fails the job with `InvalidKey`. State and timers of the steps that follow belong to
+        a key. `key_type` only documents.
+
+            from emberflow.streams import StreamExecutionEnvironment
+
+            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+            sales = env.from_collection([("ann", 1), ("bob", 5), ("ann", 2)])
+            totals = sales.key_by(lambda sale: sale[0]).reduce(lambda total, sale: (total[0], total[1] + sale[1]))
+            assert sorted(totals.execute_and_collect()) == [("ann", 1), ("ann", 3), ("bob", 5)]
+        """
         from emberflow.streams.keyed_stream import KeyedStream
 
         select = method_of(key_selector, "get_key", "key_by()")
         return KeyedStream(self.env, self._outlets, select, function_name(key_selector))
 
-    def union(self, *streams: DataStream) -> DataStream:
-        """All records of all streams; order is kept within each."""
+    def union(self, *streams: DataStream[R]) -> DataStream[T | R]:
+        """All records of all streams; order is kept within each. Streams of another environment raise `InvalidArgument`."""
         outlets = self._outlets
         for stream in streams:
             if stream.env is not self.env:
@@ -99,21 +164,26 @@ class DataStream:
             outlets += stream._outlets
         return DataStream(self.env, outlets)
 
-    def connect(self, ds: DataStream) -> ConnectedStreams:
-        """Two streams of different types side by side, for co-functions."""
+    def connect(self, ds: DataStream[R]) -> ConnectedStreams[T, R]:
+        """Two streams of different types side by side, for co-functions.
+
+        Raises `NotKeyed` if one of them is keyed and the other is not, `InvalidArgument` if `ds` belongs to another
+        environment.
+        """
         from emberflow.streams.connected_streams import ConnectedStreams
 
         return ConnectedStreams(self, ds)
 
-    def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """What the step yielded as `(output_tag, value)`."""
+    def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
+        """What the step yielded as `(output_tag, value)`. A side output itself has none: `InvalidArgument`."""
         if any(tag is not None for _, tag in self._outlets):
             raise InvalidArgument(f"a side output has no side output {output_tag.tag_id!r} of its own")
         return DataStream(self.env, tuple((node, output_tag.tag_id) for node, _ in self._outlets))
 
     # ends
 
-    def sink_to(self, sink: Sink) -> DataStreamSink:
+    def sink_to(self, sink: Sink[T]) -> DataStreamSink:
+        """Writes every record to a sink; what is not a `Sink` raises `InvalidArgument`."""
         if not isinstance(sink, Sink):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument(
                 f"sink_to() needs a Sink, not {type(sink).__name__}", way_out="use add_sink() for a function"
@@ -121,44 +191,73 @@ class DataStream:
         edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets)
         return DataStreamSink(self.env, self.env.program.add(SinkSpec(sink=sink), edges, sink.describe()))
 
-    def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """A `SinkFunction`, a plain `function(value)`, or a `Sink`."""
-        return self.sink_to(sink_func if isinstance(sink_func, Sink) else FunctionSink(sink_func))
+    def add_sink(self, sink_func: SinkFunction[T] | Sink[T] | Callable[[T], object]) -> DataStreamSink:
+        """Calls a `SinkFunction` or a plain `function(value)` for every record, at least once; or writes to a `Sink`."""
+        given: Any = sink_func
+        return self.sink_to(given if isinstance(sink_func, Sink) else FunctionSink(given))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Each record on a line of standard output, in the process that started the job."""
         return self.sink_to(PrintSink(sink_identifier or ""))
 
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T]: ...
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T]: ...
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T]: ...
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
-        """Runs the program and iterates over this stream; with a limit, a list of at most that many records."""
+    ) -> CloseableIterator[T] | list[T]:
+        """Runs the program and iterates over this stream; with a limit, a list of at most that many records.
+
+        The job stops when the iterator is closed, or the limit is reached. Raises what made the job fail.
+
+            from emberflow.streams import StreamExecutionEnvironment
+
+            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+            with env.from_sequence(1, 1000).execute_and_collect() as numbers:
+                assert next(numbers) == 1
+        """
         return self.env.collect(self, job_execution_name, limit)
 
     def to_dataframe(self, schema: Any) -> Any:
-        """On Spark a DataFrame (streaming or batch, as the program); on `local` a `LocalFrame`. `schema` is a DDL
-        string such as "user string, total long" or a StructType; records are dictionaries or tuples in that order."""
+        """On Spark a DataFrame (streaming or batch, as the program); on `local` a `LocalFrame`.
+
+        `schema` is a DDL string such as "user string, total long" or a StructType; records are dictionaries or tuples
+        in that order.
+        """
         return self.env.to_dataframe(self, schema)
 
     # settings of the step that made this stream
 
     def name(self, name: str) -> Self:
+        """The step's name in plans, metrics and errors."""
         return self._set(name=name)
 
     def uid(self, uid: str) -> Self:
-        """A stable identity for the step's state across program changes."""
+        """A stable identity for the step's state across program changes.
+
+        Without one it is derived from the step's place in the program. Two steps with one uid are an error when the
+        program runs; an empty uid raises `InvalidArgument`.
+        """
         self.env.program.set_uid(self._only("uid()"), uid)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
+        """How many tasks run this step; less than 1 raises `InvalidArgument`."""
         if parallelism < 1:
             raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
         return self._set(parallelism=parallelism)
 
     def start_new_chain(self) -> Self:
+        """The step does not run in one task with the steps before it."""
         return self._set(starts_chain=True)
 
     def disable_chaining(self) -> Self:
+        """The step runs in a task of its own."""
         return self._set(never_chains=True)
 
     # how steps are added
@@ -167,12 +266,12 @@ class DataStream:
     def outlets(self) -> tuple[Outlet, ...]:
         return self._outlets
 
-    def _step(self, spec: Spec, name: str) -> DataStream:
+    def _step(self, spec: Spec, name: str) -> DataStream[Any]:
         return self._added(
             spec, tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets), name
         )
 
-    def _added(self, spec: Spec, edges: tuple[StreamEdge, ...], name: str) -> DataStream:
+    def _added(self, spec: Spec, edges: tuple[StreamEdge, ...], name: str) -> DataStream[Any]:
         return DataStream(self.env, ((self.env.program.add(spec, edges, name), None),))
 
     def _only(self, what: str) -> int:
@@ -186,21 +285,24 @@ class DataStream:
 
 
 class DataStreamSink:
-    """The end of a stream."""
+    """The end of a stream; its methods set the sink's name, uid and parallelism and return it."""
 
     def __init__(self, env: StreamExecutionEnvironment, node_id: int) -> None:
         self._env = env
         self._node_id = node_id
 
     def name(self, name: str) -> DataStreamSink:
+        """The sink's name in plans, metrics and errors."""
         self._env.program.change(self._node_id, name=name)
         return self
 
     def uid(self, uid: str) -> DataStreamSink:
+        """A stable identity for the sink across program changes."""
         self._env.program.set_uid(self._node_id, uid)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        """How many tasks write to the sink."""
         self._env.program.change(self._node_id, parallelism=parallelism)
         return self
 

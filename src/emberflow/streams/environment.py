@@ -7,7 +7,7 @@ import queue
 import time
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.connectors.collection import CollectionSource
@@ -32,9 +32,19 @@ from emberflow.streams.program import Program
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
 from emberflow.streams.tracebacks import user_frames_only
 
+T = TypeVar("T")
+
 
 class StreamExecutionEnvironment:
-    """Sources, settings, `execute`. Make one with `get_execution_environment()`."""
+    """Where a program begins: sources, settings and `execute()`. Make one with `get_execution_environment()`.
+
+    from emberflow.streams import StreamExecutionEnvironment
+
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    env.from_collection(["to be", "or not to be"]).map(str.upper).print()
+    result = env.execute("shout")
+    assert result.metrics.records_in == 2
+    """
 
     def __init__(
         self,
@@ -92,6 +102,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_parallelism(self) -> int:
+        """How many tasks work side by side: the command line's number, else the program's, else the engine's default."""
         named = os.environ.get("EMBERFLOW_PARALLELISM")
         return int(named) if named else self._parallelism or getattr(self.engine, "default_parallelism", 1)
 
@@ -105,12 +116,14 @@ class StreamExecutionEnvironment:
         return self
 
     def get_max_parallelism(self) -> int:
+        """The number of key groups."""
         wanted = DEFAULT_MAX_PARALLELISM
         while wanted < 4 * self.get_parallelism():
             wanted *= 2
         return self._max_parallelism or wanted
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """Streaming or batch; `AUTOMATIC` takes batch where every source is bounded."""
         self._mode = execution_mode
         return self
 
@@ -160,39 +173,49 @@ class StreamExecutionEnvironment:
 
     # sources
 
-    def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream:
+    def from_collection(self, collection: Iterable[T], type_info: Any = None) -> DataStream[T]:
+        """The given values, in order; they travel with the program, so this is for small inputs and tests.
+
+        What is not a collection, or is a string or bytes, raises `InvalidArgument`. `type_info` only documents.
+        """
         return self._source(CollectionSource(collection), None, "collection")
 
-    def from_sequence(self, start: int, end: int) -> DataStream:
+    def from_sequence(self, start: int, end: int) -> DataStream[int]:
         """The whole numbers from `start` to `end`, both included, read in parallel."""
         return self._source(NumberSequenceSource(start, end), None, "sequence")
 
     def from_source(
         self,
-        source: Source,
+        source: Source[T],
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "source",
         type_info: Any = None,
-    ) -> DataStream:
+    ) -> DataStream[T]:
+        """The records of a source, with event time if a strategy is given. What is not a `Source` raises `InvalidArgument`."""
         return self._source(source, watermark_strategy, source_name)
 
-    def add_source(self, source: Source, source_name: str = "source", type_info: Any = None) -> DataStream:
+    def add_source(
+        self, source: Source[T], source_name: str = "source", type_info: Any = None
+    ) -> DataStream[T]:
+        """`from_source` without event time, as older programs write it."""
         return self._source(source, None, source_name)
 
     def from_dataframe(
         self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None
-    ) -> DataStream:
+    ) -> DataStream[dict[str, Any]]:
         """The rows of a Spark DataFrame (batch or streaming) as dictionaries; on `local` any iterable of rows,
         a pandas or a pyarrow table."""
         return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe")
 
-    def _source(self, source: Source, strategy: WatermarkStrategy | None, name: str) -> DataStream:
+    def _source(self, source: Source[T], strategy: WatermarkStrategy | None, name: str) -> DataStream[T]:
         if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgument(
                 f"{source!r} is not a source",
                 way_out="derive it from emberflow.streams.Source, or use from_collection()",
             )
-        stream = DataStream(self, ((self.program.add(SourceSpec(source=source), (), name), None),))
+        stream: DataStream[T] = DataStream(
+            self, ((self.program.add(SourceSpec(source=source), (), name), None),)
+        )
         if strategy is None or strategy == WatermarkStrategy.no_watermarks():
             return stream
         return stream.assign_timestamps_and_watermarks(strategy)
@@ -241,9 +264,9 @@ class StreamExecutionEnvironment:
 
     @user_frames_only
     def collect(
-        self, stream: DataStream, name: str | None, limit: int | None
-    ) -> CloseableIterator | list[Any]:
-        batches: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+        self, stream: DataStream[T], name: str | None, limit: int | None
+    ) -> CloseableIterator[T] | list[T]:
+        batches: queue.SimpleQueue[list[T]] = queue.SimpleQueue()
         node = self._client_sink(stream, CollectSink(lambda batch: batches.put(list(batch.values))))
         graph = compile_graph(self.program.freeze(name or "emberflow job", {node} | self._unfinished_sinks()))
         self._executed.add(node)
@@ -254,12 +277,12 @@ class StreamExecutionEnvironment:
             return list(islice(iterator, limit))
 
     @user_frames_only
-    def to_dataframe(self, stream: DataStream, schema: Any) -> Any:
+    def to_dataframe(self, stream: DataStream[Any], schema: Any) -> Any:
         node = self._client_sink(stream, DataFrameSink(schema))
         graph = compile_graph(self.program.freeze("dataframe", {node}))
         MADE["jobs"] += 1
         self._executed.add(node)
-        return self.engine.to_dataframe(graph, self.config())  # type: ignore[attr-defined]
+        return self.engine.to_dataframe(graph, self.config())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
     def config(self) -> JobConfig:
         return JobConfig(
@@ -286,7 +309,7 @@ class StreamExecutionEnvironment:
         """A sink that is not to be executed after all."""
         self._executed.add(node)
 
-    def _client_sink(self, stream: DataStream, sink: Any) -> int:
+    def _client_sink(self, stream: DataStream[Any], sink: Any) -> int:
         stream.sink_to(sink)
         return self.program.last
 

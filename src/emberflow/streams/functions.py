@@ -1,147 +1,197 @@
-"""The function classes users may derive from. Plain callables do as well wherever one method is enough."""
+"""The function classes users may derive from. Plain callables do as well wherever one method is enough.
+
+Type parameters stand in Flink's order. They are optional: `class Parse(MapFunction)` works as `MapFunction[Any, Any]`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from emberflow.events.output_tag import SideOutput
 from emberflow.operators.contexts import ElementContext, PlainContext, RuntimeContext, TimerService
 from emberflow.operators.window_context import WindowContext
 
+IN = TypeVar("IN", contravariant=True)
+IN1 = TypeVar("IN1", contravariant=True)
+IN2 = TypeVar("IN2", contravariant=True)
+OUT = TypeVar("OUT", covariant=True)
+T = TypeVar("T")
+ACC = TypeVar("ACC")
+K = TypeVar("K", contravariant=True)
+KEY = TypeVar("KEY", covariant=True)
+W = TypeVar("W", contravariant=True)
+
 
 class Function:
-    """`open` is called once per task before the first record, `close` after the last."""
+    """Base of all functions. The object is copied for every task, so it must be picklable."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Register state, open connections."""
+        """Called once per task before the first record: register state, open connections."""
 
     def close(self) -> None:
-        """Close what `open` opened."""
+        """Called once per task after the last record: close what `open` opened."""
 
 
-class MapFunction(Function):
-    def map(self, value: Any) -> Any:
+class MapFunction(Function, Generic[IN, OUT]):
+    """One result per record, for `map()`."""
+
+    def map(self, value: IN) -> OUT:
+        """Returns the result for one record."""
         raise NotImplementedError("map() must be overridden")
 
 
-class FlatMapFunction(Function):
-    def flat_map(self, value: Any) -> Iterable[Any] | None:
+class FlatMapFunction(Function, Generic[IN, OUT]):
+    """Any number of results per record, for `flat_map()`."""
+
+    def flat_map(self, value: IN) -> Iterable[OUT] | None:
+        """Returns or yields the results for one record; None is none."""
         raise NotImplementedError("flat_map() must be overridden")
 
 
-class FilterFunction(Function):
-    def filter(self, value: Any) -> bool:
+class FilterFunction(Function, Generic[IN]):
+    """Decides which records are kept, for `filter()`."""
+
+    def filter(self, value: IN) -> bool:
+        """Returns whether the record is kept."""
         raise NotImplementedError("filter() must be overridden")
 
 
-class ReduceFunction(Function):
-    def reduce(self, value1: Any, value2: Any) -> Any:
+class ReduceFunction(Function, Generic[T]):
+    """Combines two values of one type into one, for `reduce()` and `ReducingStateDescriptor`."""
+
+    def reduce(self, value1: T, value2: T) -> T:
+        """Returns the combination of the value so far and the next one."""
         raise NotImplementedError("reduce() must be overridden")
 
 
-class KeySelector(Function):
-    def get_key(self, value: Any) -> Any:
+class KeySelector(Function, Generic[IN, KEY]):
+    """Returns a record's key, for `key_by()`."""
+
+    def get_key(self, value: IN) -> KEY:
+        """Returns the key; it must be the same whenever it is asked for the same record."""
         raise NotImplementedError("get_key() must be overridden")
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """An accumulator that grows with every value and is turned into a result at the end."""
 
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
+        """Returns an empty accumulator."""
         raise NotImplementedError("create_accumulator() must be overridden")
 
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN, accumulator: ACC) -> ACC:
+        """Returns the accumulator with one more value."""
         raise NotImplementedError("add() must be overridden")
 
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC) -> OUT:
+        """Returns the result of an accumulator, which stays as it is."""
         raise NotImplementedError("get_result() must be overridden")
 
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
+        """Returns the accumulator of both; only windows that merge call it."""
         raise NotImplementedError("merge() must be overridden for windows that merge")
 
 
-class ProcessFunction(Function):
+class ProcessFunction(Function, Generic[IN, OUT]):
     """Sees every record with its timestamp; yields results and `(OutputTag, value)` pairs."""
 
     Context = PlainContext
 
-    def process_element(self, value: Any, ctx: PlainContext) -> Iterable[Any] | None:
+    def process_element(self, value: IN, ctx: PlainContext) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one record, and `(tag, value)` for side outputs."""
         raise NotImplementedError("process_element() must be overridden")
 
 
-class KeyedProcessFunction(Function):
+class KeyedProcessFunction(Function, Generic[K, IN, OUT]):
     """State, both kinds of timers and side outputs, all scoped to the current key."""
 
     Context = ElementContext
     OnTimerContext = ElementContext
 
-    def process_element(self, value: Any, ctx: ElementContext) -> Iterable[Any] | None:
+    def process_element(self, value: IN, ctx: ElementContext[K]) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one record, and `(tag, value)` for side outputs."""
         raise NotImplementedError("process_element() must be overridden")
 
-    def on_timer(self, timestamp: int, ctx: ElementContext) -> Iterable[Any] | None:
-        """Called when a timer that this key registered is due."""
+    def on_timer(self, timestamp: int, ctx: ElementContext[K]) -> Iterable[OUT | SideOutput] | None:
+        """Called when a timer that this key registered is due; returns or yields as `process_element`."""
 
 
-class CoMapFunction(Function):
-    def map1(self, value: Any) -> Any:
+class CoMapFunction(Function, Generic[IN1, IN2, OUT]):
+    """One result per record of either input, for connected streams."""
+
+    def map1(self, value: IN1) -> OUT:
+        """Returns the result for one record of the first input."""
         raise NotImplementedError("map1() must be overridden")
 
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: IN2) -> OUT:
+        """Returns the result for one record of the second input."""
         raise NotImplementedError("map2() must be overridden")
 
 
-class CoFlatMapFunction(Function):
-    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+class CoFlatMapFunction(Function, Generic[IN1, IN2, OUT]):
+    """Any number of results per record of either input, for connected streams."""
+
+    def flat_map1(self, value: IN1) -> Iterable[OUT] | None:
+        """Returns or yields the results for one record of the first input."""
         raise NotImplementedError("flat_map1() must be overridden")
 
-    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+    def flat_map2(self, value: IN2) -> Iterable[OUT] | None:
+        """Returns or yields the results for one record of the second input."""
         raise NotImplementedError("flat_map2() must be overridden")
 
 
-class CoProcessFunction(Function):
+class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
     """Two inputs, one state: both keyed by the same key."""
 
-    Context = PlainContext
-
-    def process_element1(self, value: Any, ctx: Any) -> Iterable[Any] | None:
-        raise NotImplementedError("process_element1() must be overridden")
-
-    def process_element2(self, value: Any, ctx: Any) -> Iterable[Any] | None:
-        raise NotImplementedError("process_element2() must be overridden")
-
-    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any] | None:
-        """Called when a timer that this key registered is due."""
-
-
-class KeyedCoProcessFunction(CoProcessFunction):
     Context = ElementContext
     OnTimerContext = ElementContext
 
+    def process_element1(self, value: IN1, ctx: ElementContext[Any]) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one record of the first input."""
+        raise NotImplementedError("process_element1() must be overridden")
 
-class ProcessWindowFunction(Function):
+    def process_element2(self, value: IN2, ctx: ElementContext[Any]) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one record of the second input."""
+        raise NotImplementedError("process_element2() must be overridden")
+
+    def on_timer(self, timestamp: int, ctx: ElementContext[Any]) -> Iterable[OUT | SideOutput] | None:
+        """Called when a timer that this key registered is due."""
+
+
+class KeyedCoProcessFunction(CoProcessFunction[IN1, IN2, OUT], Generic[K, IN1, IN2, OUT]):
+    """A `CoProcessFunction` that also names the type of its key."""
+
+
+class ProcessWindowFunction(Function, Generic[IN, OUT, K, W]):
     """Sees a fired window as a whole."""
 
     Context = WindowContext
 
-    def process(self, key: Any, context: WindowContext[Any], elements: Iterable[Any]) -> Iterable[Any] | None:
+    def process(
+        self, key: K, context: WindowContext[W], elements: Iterable[IN]
+    ) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one window of one key."""
         raise NotImplementedError("process() must be overridden")
 
 
-class WindowFunction(Function):
-    """Like `ProcessWindowFunction`, with just the window."""
+class WindowFunction(Function, Generic[IN, OUT, K, W]):
+    """As `ProcessWindowFunction`, with the window instead of a context."""
 
-    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any] | None:
+    def apply(self, key: K, window: W, inputs: Iterable[IN]) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one window of one key."""
         raise NotImplementedError("apply() must be overridden")
 
 
-class AsyncFunction(Function):
-    """One call per record; `async_invoke` returns the list of results."""
+class AsyncFunction(Function, Generic[IN, OUT]):
+    """One asynchronous call per record, for `AsyncDataStream`."""
 
-    async def async_invoke(self, value: Any) -> list[Any]:
+    async def async_invoke(self, value: IN) -> list[OUT]:
+        """Returns the list of results for one record."""
         raise NotImplementedError("async_invoke() must be overridden")
 
-    def timeout(self, value: Any) -> list[Any]:
-        """Results for a record whose call took too long; raises by default."""
+    def timeout(self, value: IN) -> list[OUT]:
+        """Returns the results for a record whose call took too long; raises `TimeoutError` by default."""
         raise TimeoutError
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
 from emberflow.event_time.windows import WindowAssigner
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
@@ -22,9 +22,18 @@ if TYPE_CHECKING:
     from emberflow.streams.environment import StreamExecutionEnvironment
     from emberflow.streams.windowed_stream import WindowedStream
 
+K = TypeVar("K", covariant=True)
+T = TypeVar("T", covariant=True)
+R = TypeVar("R")
+W = TypeVar("W")
+TUPLE = TypeVar("TUPLE", bound=tuple[Any, ...])
 
-class KeyedStream(DataStream):
-    """Functions on a keyed stream may use keyed state (`open()` -> `get_state(...)`)."""
+
+class KeyedStream(DataStream[T], Generic[K, T]):
+    """A stream of records of type `T`, partitioned by keys of type `K`; made by `key_by()`.
+
+    Functions on it may use keyed state: `runtime_context.get_state(...)` in `open()`.
+    """
 
     def __init__(
         self,
@@ -37,55 +46,124 @@ class KeyedStream(DataStream):
         self._key_selector = key_selector
         self._key_name = key_name
 
-    def process(self, func: KeyedProcessFunction, output_type: Any = None) -> DataStream:  # type: ignore[override]
-        """State, timers and side outputs per key."""
+    def process(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, func: KeyedProcessFunction[K, T, R], output_type: Any = None
+    ) -> DataStream[R]:
+        """State, timers and side outputs per key.
+
+        from collections.abc import Iterator
+
+        from emberflow.streams import (
+            KeyedProcessFunction,
+            RuntimeContext,
+            StreamExecutionEnvironment,
+            ValueStateDescriptor,
+        )
+
+        class Total(KeyedProcessFunction[str, tuple[str, int], int]):
+            def open(self, runtime_context: RuntimeContext) -> None:
+                self.total = runtime_context.get_state(ValueStateDescriptor("total", int))
+
+            def process_element(
+                self, value: tuple[str, int], ctx: KeyedProcessFunction.Context
+            ) -> Iterator[int]:
+                total = (self.total.value() or 0) + value[1]
+                self.total.update(total)
+                yield total
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        sales = env.from_collection([("ann", 1), ("ann", 2)]).key_by(lambda sale: sale[0])
+        assert sales.process(Total()).execute_and_collect(limit=2) == [1, 3]
+        """
         call = method_of(func, "process_element", "process()")
         return self._keyed(
             KeyedProcessSpec(function=func, calls=(call,), on_timer=getattr(func, "on_timer", None)),
             "process",
         )
 
-    def map(self, func: MapFunction | Callable[[Any], Any], output_type: Any = None) -> DataStream:
+    def map(self, func: MapFunction[T, R] | Callable[[T], R], output_type: Any = None) -> DataStream[R]:
+        """As `DataStream.map`; a `MapFunction` may use keyed state."""
         return self._keyed(KeyedProcessSpec(kind="keyed_map", function=func, calls=(AsMap(func),)), "map")
 
     def flat_map(
-        self, func: FlatMapFunction | Callable[[Any], Iterable[Any] | None], output_type: Any = None
-    ) -> DataStream:
+        self, func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None], output_type: Any = None
+    ) -> DataStream[R]:
+        """As `DataStream.flat_map`; a `FlatMapFunction` may use keyed state."""
         call = AsFlatMap(method_of(func, "flat_map", "flat_map()"))
         return self._keyed(KeyedProcessSpec(kind="keyed_flat_map", function=func, calls=(call,)), "flat_map")
 
-    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+    @overload
+    def filter(self, func: Callable[[T], TypeGuard[R]]) -> DataStream[R]: ...
+    @overload
+    def filter(self, func: FilterFunction[T] | Callable[[T], object]) -> DataStream[T]: ...
+    def filter(self, func: FilterFunction[T] | Callable[[T], object]) -> DataStream[Any]:
+        """As `DataStream.filter`; a `FilterFunction` may use keyed state."""
         keep = method_of(func, "filter", "filter()")
         return self._keyed(
             KeyedProcessSpec(kind="keyed_filter", function=func, calls=(AsFilter(keep),)), "filter"
         )
 
-    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
-        """A running value per key, emitted after every record."""
+    # The second overload: of `lambda word: (word, 1)` a type checker keeps that the number is 1, and no sum is.
+    @overload
+    def reduce(self, func: ReduceFunction[T] | Callable[[T, T], T]) -> DataStream[T]: ...
+    @overload
+    def reduce(
+        self: KeyedStream[K, tuple[Any, ...]], func: ReduceFunction[TUPLE] | Callable[[T, T], TUPLE]
+    ) -> DataStream[TUPLE]: ...
+    def reduce(self, func: ReduceFunction[Any] | Callable[[T, T], Any]) -> DataStream[Any]:
+        """A running value per key, emitted after every record: the first record as it is, then `func(value so far, record)`.
+
+        from emberflow.streams import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        numbers = env.from_collection([1, 2, 3]).key_by(lambda number: number % 2)
+        assert sorted(numbers.reduce(lambda total, number: total + number).execute_and_collect()) == [1, 2, 4]
+        """
         return self._keyed(ReduceSpec(function=func, combine=method_of(func, "reduce", "reduce()")), "reduce")
 
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
-        """A running sum of one field; the other fields are those of the first record."""
+    def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
+        """A running sum of one field, given by position or name; the other fields are those of the first record."""
         return self._aggregate(Aggregation("sum", position_to_sum))
 
-    def min(self, position_to_min: Field = 0) -> DataStream:
-        """A running minimum of one field; the other fields are those of the first record."""
+    def min(self, position_to_min: Field = 0) -> DataStream[T]:
+        """A running minimum of one field, given by position or name; the other fields are those of the first record."""
         return self._aggregate(Aggregation("min", position_to_min))
 
-    def max(self, position_to_max: Field = 0) -> DataStream:
-        """A running maximum of one field; the other fields are those of the first record."""
+    def max(self, position_to_max: Field = 0) -> DataStream[T]:
+        """A running maximum of one field, given by position or name; the other fields are those of the first record."""
         return self._aggregate(Aggregation("max", position_to_max))
 
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+    def min_by(self, position_to_min_by: Field = 0) -> DataStream[T]:
         """The whole record with the smallest field so far; the first of equals."""
         return self._aggregate(Aggregation("min_by", position_to_min_by))
 
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+    def max_by(self, position_to_max_by: Field = 0) -> DataStream[T]:
         """The whole record with the largest field so far; the first of equals."""
         return self._aggregate(Aggregation("max_by", position_to_max_by))
 
-    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
-        """Groups each key's records into windows."""
+    def window(self, window_assigner: WindowAssigner[W]) -> WindowedStream[K, T, W]:
+        """Groups each key's records into windows; event-time windows need timestamps and watermarks before.
+
+        What has no `assign()` method raises `InvalidArgument`.
+
+            from datetime import timedelta
+
+            from emberflow.streams import StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy
+
+            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+            in_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+                lambda event, before: event[1]
+            )
+            events = env.from_collection([("a", 0), ("a", 900), ("a", 1000)])
+            per_second = (
+                events.assign_timestamps_and_watermarks(in_time)
+                .map(lambda event: (event[0], 1))
+                .key_by(lambda pair: pair[0])
+                .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
+                .sum(1)
+            )
+            assert per_second.execute_and_collect(limit=2) == [("a", 2), ("a", 1)]
+        """
         from emberflow.streams.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
@@ -102,20 +180,20 @@ class KeyedStream(DataStream):
             for node, tag in self._outlets
         )
 
-    def together_with(self, more: DataStream) -> KeyedStream:
+    def together_with(self, more: DataStream[Any]) -> KeyedStream[Any, Any]:
         """Further records under the same keys; for layers above this one."""
         return KeyedStream(self.env, (*self.outlets, *more.outlets), self._key_selector, self._key_name)
 
-    def add_step(self, spec: Spec, name: str) -> DataStream:
+    def add_step(self, spec: Spec, name: str) -> DataStream[Any]:
         """Any keyed step; for layers above this one."""
         return self._keyed(spec, name)
 
-    def _aggregate(self, aggregation: Aggregation) -> DataStream:
+    def _aggregate(self, aggregation: Aggregation) -> DataStream[Any]:
         return self._keyed(
             ReduceSpec(kind=aggregation.kind, function=aggregation, combine=aggregation), aggregation.kind
         )
 
-    def _keyed(self, spec: Spec, name: str) -> DataStream:
+    def _keyed(self, spec: Spec, name: str) -> DataStream[Any]:
         return self._added(spec, self.keyed_edges(), name)
 
 

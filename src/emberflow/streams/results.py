@@ -6,7 +6,7 @@ import os
 import queue
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Generic, Self, TypeVar
 
 from emberflow.plan.job import JobHandle, JobMetrics, JobStatus
 from emberflow.streams.tracebacks import user_frames_only
@@ -14,25 +14,28 @@ from emberflow.streams.tracebacks import user_frames_only
 _POLL_S = 0.05
 
 
-class CloseableIterator:
+T = TypeVar("T", covariant=True)
+
+
+class CloseableIterator(Generic[T]):
     """Iterates over records as they are committed; leaving the `with` block or `close()` stops the job."""
 
-    def __init__(self, handle: JobHandle, batches: queue.SimpleQueue[list[Any]]) -> None:
+    def __init__(self, handle: JobHandle, batches: queue.SimpleQueue[list[T]]) -> None:
         self._handle = handle
         self._batches = batches
-        self._ready: Iterator[Any] = iter(())
+        self._ready: Iterator[T] = iter(())
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         return self
 
     @user_frames_only
-    def __next__(self) -> Any:
+    def __next__(self) -> T:
         while True:
             for value in self._ready:
                 return value
             self._ready = iter(self._next_batch())
 
-    def _next_batch(self) -> list[Any]:
+    def _next_batch(self) -> list[T]:
         while True:
             # Ask first whether the job has ended, then look once more: what it sent before its end is in the queue.
             ended = self._handle.status().is_final
@@ -44,10 +47,11 @@ class CloseableIterator:
                     raise StopIteration from None
 
     def close(self) -> None:
+        """Cancels the job if it still runs."""
         if not self._handle.status().is_final:
             self._handle.cancel()
 
-    def __enter__(self) -> CloseableIterator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -63,6 +67,7 @@ class JobExecutionResult:
         self._runtime_ms = int((time.monotonic() - started) * 1000)
 
     def get_job_id(self) -> str:
+        """The id that the engine gave the job."""
         return self._handle.job_id
 
     def get_net_runtime(self) -> int:
@@ -71,6 +76,7 @@ class JobExecutionResult:
 
     @property
     def metrics(self) -> JobMetrics:
+        """Counters of the job so far."""
         return self._handle.metrics
 
     def __repr__(self) -> str:
@@ -86,13 +92,16 @@ class JobClient:
         self._started = time.monotonic()
 
     def get_job_id(self) -> str:
+        """The id that the engine gave the job."""
         return self._handle.job_id
 
     def get_job_status(self) -> JobStatus:
+        """Whether the job runs, has finished, failed or was cancelled."""
         return self._handle.status()
 
     @property
     def metrics(self) -> JobMetrics:
+        """Counters of the job so far."""
         return self._handle.metrics
 
     def cancel(self, timeout_ms: int | None = None) -> None:

@@ -91,7 +91,7 @@ class OperatorHarness:
 
     def __init__(
         self,
-        build: Callable[..., DataStream | dict[str, DataStream]],
+        build: Callable[..., DataStream[Any] | dict[str, DataStream[Any]]],
         *,
         inputs: int = 1,
         channels: int = 1,
@@ -202,9 +202,9 @@ class OperatorHarness:
         self.stage.close()
 
 
-def _compile(build: Callable[..., DataStream | dict[str, DataStream]], inputs: int) -> JobGraph:
+def _compile(build: Callable[..., DataStream[Any] | dict[str, DataStream[Any]]], inputs: int) -> JobGraph:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-    made = build(*(env.add_source(CollectionSource([])) for _ in range(inputs)))
+    made = build(*(env.add_source(CollectionSource[Any]([])) for _ in range(inputs)))
     for name, stream in (made if isinstance(made, dict) else {MAIN: made}).items():
         stream.sink_to(DiscardingSink()).name(name)
     return env.job_graph("harness")

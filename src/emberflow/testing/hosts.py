@@ -22,7 +22,7 @@ from emberflow.testing.files import literal_files, read_committed
 from emberflow.testing.sentinels import crash_folder
 from emberflow.testing.spark_session import shared_session
 
-Build = Callable[[StreamExecutionEnvironment], DataStream]
+Build = Callable[[StreamExecutionEnvironment], DataStream[Any]]
 PathLike = str | os.PathLike[str]
 
 
@@ -87,7 +87,7 @@ class Host:
                 return found
             return self._collect(stream)
 
-    def _collect(self, stream: DataStream) -> list[Any]:
+    def _collect(self, stream: DataStream[Any]) -> list[Any]:
         results = stream.execute_and_collect()
         assert not isinstance(results, list)
         overdue = threading.Event()

@@ -10,7 +10,7 @@ from emberflow.errors import InvalidArgument
 from emberflow.testing.sentinels import Cut, Latch, Pause, Sentinel
 
 
-class TestSource(Source):
+class TestSource(Source[Any]):
     """One channel over `items`; a position is the index of the next item. `batch` limits how many items are read at
     once. `Timed(value, timestamp)` gives a record an event time of its own; with `bounded=False` the source never
     ends, it only falls silent."""
@@ -27,7 +27,7 @@ class TestSource(Source):
     def describe(self) -> str:
         return f"TestSource of {len(self.items)}"
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
         while self.bounded or position < len(self.items):
             behind, end = self.plan(channel, position, limit)
             values: list[Any] = []
@@ -48,7 +48,9 @@ class TestSource(Source):
                 return
             position = behind
 
-    def _chunk(self, values: list[Any], timestamps: list[int | None], position: int, *, end: bool) -> Chunk:
+    def _chunk(
+        self, values: list[Any], timestamps: list[int | None], position: int, *, end: bool
+    ) -> Chunk[Any]:
         timed = any(stamp is not None for stamp in timestamps)
         return Chunk(values, position, timestamps if timed else None, end)
 

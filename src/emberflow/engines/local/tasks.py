@@ -82,7 +82,7 @@ class SourceTask(Task):
     def __init__(
         self,
         *args: Any,
-        source: Source,
+        source: Source[Any],
         channel: int,
         gate: asyncio.Event,
         metrics: JobMetrics,

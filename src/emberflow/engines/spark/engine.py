@@ -247,7 +247,7 @@ class SparkEngine:
         return Translation(self.session, spec, data, archive, frames, start, errors)
 
     def _start_query(
-        self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink]
+        self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink[Any]]
     ) -> Any:
         parking = any(parks(spec.graph, stage) for stage in spec.graph.stages)
         ticks = any(needs_ticks(spec, stage) for stage in spec.graph.stages) or (
@@ -276,7 +276,7 @@ class SparkEngine:
             target = "noop" if all(sink.discards for sink in sinks) else translation.register_sink()
             return writer.format(target).start()
 
-    def _run_batch(self, translation: Translation, spec: JobSpec, sinks: list[Sink]) -> None:
+    def _run_batch(self, translation: Translation, spec: JobSpec, sinks: list[Sink[Any]]) -> None:
         with settings(self.session, {"spark.sql.shuffle.partitions": str(spec.parallelism)}):
             target = "noop" if all(sink.discards for sink in sinks) else translation.register_sink()
             mode = "overwrite" if target == "noop" else "append"
@@ -294,7 +294,7 @@ def _own_for_frames(home: Path, config: JobConfig) -> Fence:
     return owned.next_epoch()
 
 
-def sinks_of(graph: JobGraph) -> list[Sink]:
+def sinks_of(graph: JobGraph) -> list[Sink[Any]]:
     return [node.spec.sink for node in graph.sinks if isinstance(node.spec, SinkSpec)]
 
 

@@ -43,7 +43,7 @@ class SparkJob(JobThread):
         name: str,
         job_id: str,
         config: JobConfig,
-        sinks: list[Sink],
+        sinks: list[Sink[Any]],
         client_dir: str,
         *,
         start: Callable[[], Any],

@@ -78,10 +78,10 @@ class JobSpec:
         return {item.id: timeouts[item.id] for item in self.graph.inputs_of(stage_id) if item.id in timeouts}
 
 
-class SourceElsewhere(Source):
+class SourceElsewhere(Source[Any]):
     """Stands for a source in a stage that does not read it: a collection may be large."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source[Any]) -> None:
         self.bounded = source.bounded
         self.ordered = source.ordered
 

@@ -35,7 +35,7 @@ class Share:
     stop: Any
     ends: bool
     limit: int
-    chunks: tuple[Chunk, ...] | None = None
+    chunks: tuple[Chunk[Any], ...] | None = None
 
 
 class OffsetPlanner:
@@ -47,7 +47,7 @@ class OffsetPlanner:
         self._source = source_of(self._spec.graph, stage).source
         self._count = self._spec.channels[stage_id]
         self._limit = max(1, self._spec.max_records // self._count)
-        self._read: dict[str, tuple[Chunk, ...]] = {}
+        self._read: dict[str, tuple[Chunk[Any], ...]] = {}
         self._started_ms: dict[int, float] = {}
         self._first = True
         self._begins = self._spec.start_positions[stage_id]
@@ -160,7 +160,9 @@ class OffsetPlanner:
             made.append(Share(channel, before, after, ended, limit, chunks))
         return made
 
-    def _driver_chunks(self, channel: int, before: Any, after: Any, limit: int) -> tuple[Chunk, ...] | None:
+    def _driver_chunks(
+        self, channel: int, before: Any, after: Any, limit: int
+    ) -> tuple[Chunk[Any], ...] | None:
         """Records that were read here to find the batch's end; read again if the batch is repeated after a restart."""
         if before == after:
             return ()
@@ -176,7 +178,7 @@ def _range_key(channel: int, before: Any, after: Any) -> str:
     return f"{channel}:{json.dumps([before, after], sort_keys=True)}"
 
 
-def _read_about(source: Source, channel: int, position: Any, limit: int) -> Iterator[Chunk]:
+def _read_about(source: Source[Any], channel: int, position: Any, limit: int) -> Iterator[Chunk[Any]]:
     count = 0
     for chunk in read_safely(source, channel, position, limit):
         yield chunk

@@ -181,7 +181,7 @@ class SinkPacker:
 
     def __init__(self, spec: JobSpec, node: StreamNode, number: int) -> None:
         assert isinstance(node.spec, SinkSpec)
-        self._sink: Sink = node.spec.sink
+        self._sink: Sink[Any] = node.spec.sink
         self._number = number
         self._dest = sink_dest(number)
         self._name = node.name

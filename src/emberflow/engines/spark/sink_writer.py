@@ -100,7 +100,7 @@ def _guard(node: StreamNode, what: str, call: Any, *args: Any) -> Any:
         raise sink_failed(node.name, what, error) from error
 
 
-def sink_of(spec: JobSpec, number: int) -> tuple[StreamNode, Sink]:
+def sink_of(spec: JobSpec, number: int) -> tuple[StreamNode, Sink[Any]]:
     node = spec.graph.sinks[number]
     assert isinstance(node.spec, SinkSpec)
     return node, node.spec.sink

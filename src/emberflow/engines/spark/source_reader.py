@@ -26,7 +26,9 @@ def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> It
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
     chunks = share.chunks
     if chunks is None:
-        chunks_in: Iterator[Chunk] = read_between(source, share.channel, share.start, share.stop, share.limit)
+        chunks_in: Iterator[Chunk[Any]] = read_between(
+            source, share.channel, share.start, share.stop, share.limit
+        )
     else:
         chunks_in = iter(chunks)
     yield from _feed(spec, stage, chunks_in, share.channel, share.ends, task_number)
@@ -43,7 +45,7 @@ def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> It
     close_stage(data, stage_id)
 
 
-def _until_end(source: Source, channel: int, position: Position) -> Iterator[Chunk]:
+def _until_end(source: Source[Any], channel: int, position: Position) -> Iterator[Chunk[Any]]:
     while True:
         for chunk in read_safely(source, channel, position, FLUSH_RECORDS):
             yield chunk
@@ -53,7 +55,12 @@ def _until_end(source: Source, channel: int, position: Position) -> Iterator[Chu
 
 
 def _feed(
-    spec: JobSpec, stage: WorkerStage, chunks: Iterator[Chunk], channel: int, ends: bool, task_number: int
+    spec: JobSpec,
+    stage: WorkerStage,
+    chunks: Iterator[Chunk[Any]],
+    channel: int,
+    ends: bool,
+    task_number: int,
 ) -> Iterator[Any]:
     stage.clock.set(int(time.time() * 1000))
     stage.exits.new_batch(0, task_number)
