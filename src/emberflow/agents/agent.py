@@ -11,7 +11,26 @@ from emberflow.plan.resources import ResourceDescriptor, ResourceType
 
 
 class Agent:
-    """Subclass it, or fill an instance. What is added to an instance comes after what its class declares."""
+    """Actions that events trigger, and the resources they use. Subclass it, or fill an instance.
+
+    What is added to an instance comes after what its class declares. Agents run per key: the inputs of a key one after
+    another, those of different keys side by side.
+
+    ```python
+    from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
+    from emberflow.testing import run_agent
+
+
+    class Greeter(Agent):
+        @action(InputEvent)
+        @staticmethod
+        def greet(event: InputEvent, ctx: RunnerContext) -> None:
+            ctx.send_event(OutputEvent(f"hello {event.input}"))
+
+
+    assert run_agent(Greeter(), ["Ann"]).outputs == ["hello Ann"]
+    ```
+    """
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name or type(self).__name__
@@ -27,7 +46,12 @@ class Agent:
         fallback: str | None = None,
         **config: Any,
     ) -> Self:
-        """`config` is what the action reads as `ctx.action_config`."""
+        """Adds an action: `func(event, ctx)`, plain or `async`, called for events that meet one of the conditions.
+
+        A condition is an event class, an event type or a trigger expression as a string, or a function of the event.
+        `retry`, `timeout_ms` and `fallback` say what happens when it fails; `config` is what the action reads as
+        `ctx.action_config`. A name that is taken raises `InvalidAgent`.
+        """
         if name in self.actions:
             raise InvalidAgent(f"agent {self._shown}, action {name!r} is defined twice")
         conditions: tuple[Any, ...] = (
@@ -47,7 +71,11 @@ class Agent:
     def add_resource(
         self, name: str, resource_type: ResourceType, instance: ResourceDescriptor | Any
     ) -> Self:
-        """A descriptor is made into a resource on the worker; anything else travels there as it is."""
+        """A resource for this agent's actions, who get it by name.
+
+        A `ResourceDescriptor` is made into a resource on the worker; anything else travels there as it is. A name that
+        is taken, or a `resource_type` that is none, raises `InvalidAgent`.
+        """
         add_resource(self.resources, name, resource_type, instance, f"agent {self._shown}")
         return self
 

@@ -35,6 +35,7 @@ class BaseChatModelConnection(Resource, ABC):
 
     @classmethod
     def resource_type(cls) -> ResourceType:
+        """Always `ResourceType.CHAT_MODEL_CONNECTION`."""
         return ResourceType.CHAT_MODEL_CONNECTION
 
     @abstractmethod
@@ -93,6 +94,7 @@ class BaseChatModelSetup(Resource):
 
     @classmethod
     def resource_type(cls) -> ResourceType:
+        """Always `ResourceType.CHAT_MODEL`."""
         return ResourceType.CHAT_MODEL
 
     @property

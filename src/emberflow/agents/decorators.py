@@ -18,8 +18,12 @@ def action(
     timeout_ms: int | None = None,
     fallback: str | None = None,
 ) -> Callable[[F], F]:
-    """Marks an action: `@action(InputEvent)`, `@action("score > 5")`, `@action(lambda event: …)`; any one of several
-    conditions is enough. An action that is only another one's `fallback` needs none: `@action()`."""
+    """Marks a method of an `Agent` class as an action: `@action(InputEvent)`, `@action("score > 5")`, `@action(lambda event: …)`.
+
+    Any one of several conditions is enough. An action that is only another one's `fallback` needs none: `@action()`.
+    `retry` says how often a failed action is tried again, `timeout_ms` how long it may take, `fallback` names the action
+    that runs instead when it has failed for good. `@action` without parentheses raises `InvalidAgent`.
+    """
     if len(trigger_conditions) == 1 and _takes_two(trigger_conditions[0]):
         raise InvalidAgent(
             "@action needs to know what triggers it", way_out="@action(InputEvent), or another event class"

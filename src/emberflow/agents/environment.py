@@ -23,7 +23,32 @@ T = TypeVar("T")
 
 
 class AgentsExecutionEnvironment:
-    """Wraps a `StreamExecutionEnvironment`: agents are steps of an ordinary stream program."""
+    """Where a program with agents begins. It wraps a `StreamExecutionEnvironment`: agents are steps of a stream program.
+
+    ```python
+    from emberflow.agents import (
+        Agent,
+        AgentsExecutionEnvironment,
+        InputEvent,
+        OutputEvent,
+        RunnerContext,
+        action,
+    )
+
+
+    class Shout(Agent):
+        @action(InputEvent)
+        @staticmethod
+        def shout(event: InputEvent, ctx: RunnerContext) -> None:
+            ctx.send_event(OutputEvent(event.input.upper()))
+
+
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local")
+    outputs = env.from_list([{"key": "ann", "value": "hello"}]).apply(Shout()).to_list()
+    env.execute("shout")
+    assert outputs == [{"ann": "HELLO"}]
+    ```
+    """
 
     def __init__(self, env: StreamExecutionEnvironment) -> None:
         self.env = env
@@ -40,7 +65,11 @@ class AgentsExecutionEnvironment:
         checkpoint_dir: str | os.PathLike[str] | None = None,
         parallelism: int | None = None,
     ) -> AgentsExecutionEnvironment:
-        """Around a given stream environment, or around a new one made with the other arguments."""
+        """Around a given stream environment, or around a new one made with the other arguments.
+
+        The arguments are those of `StreamExecutionEnvironment.get_execution_environment`; both together raise
+        `InvalidArgument`.
+        """
         if env is None:
             env = StreamExecutionEnvironment.get_execution_environment(
                 engine=engine,
@@ -74,12 +103,16 @@ class AgentsExecutionEnvironment:
 
     @property
     def resources(self) -> dict[ResourceType, dict[str, Any]]:
+        """What `add_resource` added, by type and name."""
         return self._resources
 
     # input
 
     def from_list(self, inputs: Iterable[Any]) -> AgentBuilder:
-        """Items `{"key": …, "value": …}` (or `k` and `v`); one without a key is a key of its own."""
+        """Inputs `{"key": …, "value": …}` (or `k` and `v`); one without a key is a key of its own.
+
+        Items of another form raise `InvalidArgument`.
+        """
         pairs = [_pair(number, item) for number, item in enumerate(inputs)]
         stream = self.env.from_collection(pairs).key_by(_first)
         return AgentBuilder(self, stream, takes_pairs=True)
@@ -87,8 +120,11 @@ class AgentsExecutionEnvironment:
     def from_datastream(
         self, input: DataStream[T], key_selector: KeySelector[T, Any] | Callable[[T], Any] | str | None = None
     ) -> AgentBuilder:
-        """The records of a stream of this environment. The key is a function of the record, or a name for records
-        that are dictionaries."""
+        """The records of a stream of this environment.
+
+        The key is a function of the record, or a name for records that are dictionaries; a keyed stream needs none. A
+        stream without keys, or one of another environment, raises `InvalidArgument`.
+        """
         if input.env is not self.env:
             raise InvalidArgument(
                 "the stream belongs to another environment",
@@ -106,7 +142,10 @@ class AgentsExecutionEnvironment:
         return AgentBuilder(self, keyed)
 
     def from_dataframe(self, dataframe: Any, key_selector: str | Callable[[Any], Any]) -> AgentBuilder:
-        """The rows of a table as dictionaries; the key is a column or a function of the row."""
+        """The rows of a table as dictionaries; the key is a column or a function of the row.
+
+        A column that the table does not have raises `InvalidArgument` with the closest name.
+        """
         stream = self.env.from_dataframe(dataframe)
         if not isinstance(key_selector, str):
             return AgentBuilder(self, stream.key_by(key_selector))
@@ -126,10 +165,11 @@ class AgentsExecutionEnvironment:
     # running
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs everything that ends in an output, and waits for its end."""
+        """Runs everything that ends in an output, and waits for its end; raises what made the job fail."""
         return self.env.execute(job_name or "emberflow agents")
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Runs everything that ends in an output in the background."""
         return self.env.execute_async(job_name or "emberflow agents")
 
 

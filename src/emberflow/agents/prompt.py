@@ -30,14 +30,17 @@ class Prompt(SerializableResource):
 
     @staticmethod
     def from_text(text: str) -> Prompt:
+        """A prompt of one message."""
         return Prompt(text)
 
     @staticmethod
     def from_messages(messages: Sequence[ChatMessage]) -> Prompt:
+        """A prompt of several messages."""
         return Prompt(messages)
 
     @classmethod
     def resource_type(cls) -> ResourceType:
+        """Always `ResourceType.PROMPT`."""
         return ResourceType.PROMPT
 
     def format_string(self, /, **kwargs: Any) -> str:

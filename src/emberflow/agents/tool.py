@@ -21,6 +21,8 @@ from emberflow.plan.resources import ResourceType, SerializableResource
 
 
 class ToolType(Enum):
+    """Where a tool comes from."""
+
     FUNCTION = "function"
     MCP = "mcp"
     MODEL_BUILT_IN = "model_built_in"
@@ -52,19 +54,23 @@ class Tool(SerializableResource, ABC):
 
     @staticmethod
     def from_callable(func: Callable[..., Any]) -> FunctionTool:
+        """A tool made of a function: its name, docstring and annotations describe it to the model."""
         return FunctionTool(func)
 
     @property
     def name(self) -> str:
+        """The name under which models call it."""
         return self.metadata.name
 
     @classmethod
     def resource_type(cls) -> ResourceType:
+        """Always `ResourceType.TOOL`."""
         return ResourceType.TOOL
 
     @classmethod
     @abstractmethod
-    def tool_type(cls) -> ToolType: ...
+    def tool_type(cls) -> ToolType:
+        """What kind of tool it is."""
 
     @abstractmethod
     async def call(self, arguments: dict[str, Any]) -> Any:
@@ -104,6 +110,7 @@ class FunctionTool(Tool):
 
     @classmethod
     def tool_type(cls) -> ToolType:
+        """Always `ToolType.FUNCTION`."""
         return ToolType.FUNCTION
 
     async def call(self, arguments: dict[str, Any]) -> Any:

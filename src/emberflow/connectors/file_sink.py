@@ -71,10 +71,12 @@ class FileSink(Sink[Any]):
 
     @staticmethod
     def for_row_format(base_path: PathLike, encoder: Encoder) -> RowFormatBuilder:
+        """Starts a sink that encodes record by record; `build()` ends it."""
         return RowFormatBuilder(base_path, encoder)
 
     @property
     def folder_mode(self) -> int:
+        """The mode with which folders below the base path are made."""
         return FOLDER_MODE if self.private else 0o777
 
     def describe(self) -> str:

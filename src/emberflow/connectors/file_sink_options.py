@@ -20,6 +20,7 @@ class Encoder:
     """How a record becomes bytes, its newline included; derive from it for a form of your own."""
 
     def encode(self, value: Any) -> bytes:
+        """The bytes of one record."""
         raise NotImplementedError(type(self).__name__)
 
     def encode_all(self, values: Sequence[Any]) -> bytes:
@@ -77,6 +78,7 @@ class BucketAssigner:
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
+        """All files directly below the base path."""
         return BasePathBucketAssigner()
 
     @staticmethod
@@ -187,6 +189,7 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
+        """A new file for every epoch, whatever its size."""
         return RollingPolicy()
 
 
@@ -207,6 +210,7 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfigBuilder:
+        """Starts a configuration of file names; `build()` ends it."""
         return OutputFileConfigBuilder()
 
 

@@ -31,6 +31,7 @@ class FileSource(Source[Any]):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: PathLike) -> FileSourceBuilder:
+        """Starts a source over files and folders; `build()` ends it."""
         return FileSourceBuilder(stream_format, *paths)
 
     def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:

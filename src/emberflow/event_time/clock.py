@@ -38,25 +38,31 @@ class Time:
 
     @staticmethod
     def milliseconds(count: int) -> Time:
+        """A duration of this many milliseconds."""
         return Time(count)
 
     @staticmethod
     def seconds(count: float) -> Time:
+        """A duration of this many seconds."""
         return Time(int(count * 1000))
 
     @staticmethod
     def minutes(count: float) -> Time:
+        """A duration of this many minutes."""
         return Time.seconds(count * 60)
 
     @staticmethod
     def hours(count: float) -> Time:
+        """A duration of this many hours."""
         return Time.minutes(count * 60)
 
     @staticmethod
     def days(count: float) -> Time:
+        """A duration of this many days."""
         return Time.hours(count * 24)
 
     def to_milliseconds(self) -> int:
+        """The whole duration in milliseconds."""
         return self._milliseconds
 
     def __repr__(self) -> str:

@@ -19,11 +19,14 @@ class TimestampAssigner:
     """PyFlink's form of a timestamp assigner; a plain `lambda value, timestamp: …` does as well."""
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """The record's event time in milliseconds; `record_timestamp` is the one it had before."""
         raise NotImplementedError("extract_timestamp() must be overridden")
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
+    """Event time has come this far, in milliseconds: no earlier records are expected."""
+
     timestamp: int
 
 
@@ -82,6 +85,7 @@ class WatermarkStrategy:
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[[Any, int], int]
     ) -> WatermarkStrategy:
+        """Event time is what `assigner(value, timestamp before)` returns, in milliseconds."""
         if isinstance(timestamp_assigner, TimestampAssigner):
             return replace(self, assigner=timestamp_assigner.extract_timestamp)
         return replace(self, assigner=timestamp_assigner)

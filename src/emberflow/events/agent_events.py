@@ -85,6 +85,7 @@ class Event:
         raise AttributeError(f"{type(self).__name__!r} event has no attribute {name!r}", name=name, obj=self)
 
     def get_type(self) -> str:
+        """What decides which actions the event triggers."""
         return self.type
 
     def get_attr(self, name: str) -> Any:
@@ -92,6 +93,7 @@ class Event:
         return self.attributes.get(name)
 
     def set_attr(self, name: str, value: Any) -> None:
+        """Sets an attribute by name."""
         if dataclasses.is_dataclass(self):
             setattr(self, name, value)
         else:
@@ -119,6 +121,7 @@ class Event:
 
     @classmethod
     def from_json(cls, json_str: str) -> Event:
+        """An event out of its JSON form; raises `InvalidArgument` if it is none."""
         try:
             data: Any = json.loads(json_str)
             kind = data["type"]
@@ -155,6 +158,7 @@ class InputEvent(Event):
 
     @property
     def input(self) -> Any:
+        """The record that started the run."""
         return self.attributes["input"]
 
 
@@ -169,6 +173,7 @@ class OutputEvent(Event):
 
     @property
     def output(self) -> Any:
+        """What leaves downstream."""
         return self.attributes["output"]
 
 
@@ -204,10 +209,12 @@ class ErrorEvent(Event):
 
     @property
     def message(self) -> str:
+        """What the error says."""
         return self.attributes["message"]
 
     @property
     def attempts(self) -> int:
+        """How often the action was tried."""
         return self.attributes["attempts"]
 
 

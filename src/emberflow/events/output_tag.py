@@ -16,19 +16,23 @@ class OutputTag(Generic[T]):
     A function yields `(tag, value)`, and `stream.get_side_output(tag)` of its step is a `DataStream[T]`. The type is
     written as `OutputTag[str]("rejected")`, or given as `type_info`. An empty id raises `InvalidArgument`.
 
-        from collections.abc import Iterator
+    ```python
+    from collections.abc import Iterator
 
-        from emberflow.streams import OutputTag, ProcessFunction, SideOutput, StreamExecutionEnvironment
+    from emberflow.streams import OutputTag, ProcessFunction, SideOutput, StreamExecutionEnvironment
 
-        REJECTED = OutputTag("rejected", str)
+    REJECTED = OutputTag("rejected", str)
 
-        class Parse(ProcessFunction[str, int]):
-            def process_element(self, value: str, ctx: ProcessFunction.Context) -> Iterator[int | SideOutput]:
-                yield int(value) if value.isdigit() else (REJECTED, value)
 
-        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-        parsed = env.from_collection(["1", "x"]).process(Parse())
-        assert parsed.get_side_output(REJECTED).execute_and_collect(limit=1) == ["x"]
+    class Parse(ProcessFunction[str, int]):
+        def process_element(self, value: str, ctx: ProcessFunction.Context) -> Iterator[int | SideOutput]:
+            yield int(value) if value.isdigit() else (REJECTED, value)
+
+
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    parsed = env.from_collection(["1", "x"]).process(Parse())
+    assert parsed.get_side_output(REJECTED).execute_and_collect(limit=1) == ["x"]
+    ```
     """
 
     __slots__ = ("tag_id", "type_info")

@@ -205,6 +205,7 @@ class ElementContext(Generic[K]):
         return self._domain
 
     def set_timer(self, time_ms: int, domain: TimeDomain) -> None:
+        """Called by the operator before `on_timer`; not for user code."""
         self.element_timestamp = time_ms
         self._domain = domain
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.events.agent_events import Event
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from emberflow.observability.metric_group import MetricGroup
     from emberflow.operators.agent_routes import RunnableAction
     from emberflow.operators.agent_run import AgentRun
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class WantsKey(Protocol[R_co]):
+    """A function that is given the key of its durable call."""
+
+    def __call__(self, *args: Any, idempotency_key: str, **kwargs: Any) -> R_co: ...
 
 
 class RunnerContext(ResourceAccess, ContextGuards):
@@ -99,6 +109,7 @@ class RunnerContext(ResourceAccess, ContextGuards):
 
     @property
     def long_term_memory(self) -> Any:
+        """Not there yet; raises `NotSupported`."""
         raise NotSupported(
             "long-term memory needs a vector store, which this version does not have yet",
             way_out="short_term_memory keeps values per key",
@@ -106,6 +117,7 @@ class RunnerContext(ResourceAccess, ContextGuards):
 
     @property
     def config(self) -> Configuration:
+        """The agent's settings."""
         return self._run.agent.plan.config
 
     @property
@@ -114,21 +126,40 @@ class RunnerContext(ResourceAccess, ContextGuards):
         return self._action.config
 
     def get_action_config_value(self, key: str) -> Any:
+        """One value of `action_config`; None if there is none."""
         return self._action.config.get(key)
 
     @property
     def agent_metric_group(self) -> MetricGroup:
+        """Counters and gauges of the agent."""
         return self._run.agent.metrics
 
     @property
     def action_metric_group(self) -> MetricGroup:
+        """Counters and gauges of this action."""
         return self._run.agent.metrics.get_sub_group(self._action.name)
 
+    # Overloads: arguments are checked against the function's; with a reconciler, or for a function that is given its
+    # idempotency key, a type checker cannot.
+
+    @overload
+    def durable_execute(self, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def durable_execute(
+        self, func: Callable[..., R], *args: Any, reconciler: Callable[[], object] | None, **kwargs: Any
+    ) -> R: ...
+    @overload
+    def durable_execute(self, func: WantsKey[R], *args: Any, **kwargs: Any) -> R: ...
     def durable_execute(
         self, func: Callable[..., Any], *args: Any, reconciler: Callable[[], Any] | None = None, **kwargs: Any
     ) -> Any:
-        """Runs a function now; when the action is repeated after a crash, its recorded answer is given instead. It
-        blocks the whole task: prefer `durable_execute_async` for what takes long."""
+        """Runs `func(*args, **kwargs)` now and returns its result; when the action is repeated after a crash, the
+        recorded result is returned instead.
+
+        It blocks the whole task: prefer `durable_execute_async` for what takes long. `reconciler` and
+        `idempotency_key` are as there. A coroutine function raises `InvalidArgument`; a repeated action that makes other
+        calls than were recorded raises `ReplayMismatch`.
+        """
         if isinstance(func, DurableMethod):
             return func.at_once(args, kwargs, reconciler)
         function = function_of(func)
@@ -145,14 +176,43 @@ class RunnerContext(ResourceAccess, ContextGuards):
         make = partial(part_of_a_call, function, *args, **self._with_key(func, kwargs, call.call_id))
         return durable.run_now(call, make, reconciler)
 
+    @overload
+    def durable_execute_async(
+        self, func: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[R]: ...
+    @overload
+    def durable_execute_async(
+        self, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[R]: ...
+    @overload
+    def durable_execute_async(
+        self,
+        func: Callable[..., Awaitable[R]],
+        *args: Any,
+        reconciler: Callable[[], object] | None,
+        **kwargs: Any,
+    ) -> Awaitable[R]: ...
+    @overload
+    def durable_execute_async(
+        self, func: Callable[..., R], *args: Any, reconciler: Callable[[], object] | None, **kwargs: Any
+    ) -> Awaitable[R]: ...
+    @overload
+    def durable_execute_async(
+        self, func: WantsKey[Awaitable[R]], *args: Any, **kwargs: Any
+    ) -> Awaitable[R]: ...
+    @overload
+    def durable_execute_async(self, func: WantsKey[R], *args: Any, **kwargs: Any) -> Awaitable[R]: ...
     def durable_execute_async(
         self, func: Callable[..., Any], *args: Any, reconciler: Callable[[], Any] | None = None, **kwargs: Any
     ) -> Awaitable[Any]:
-        """Runs a coroutine function, or a blocking function in a thread, while other keys go on. Its answer is recorded
-        before it is given, and given again when the action is repeated after a crash. `gather` of several is fine.
+        """Runs a coroutine function, or a blocking function in a thread, while other keys go on; awaiting it gives what
+        the function returns.
 
-        `reconciler` is asked instead of making the call once more, if the call was begun and its end not recorded.
-        A function with a parameter `idempotency_key` gets a key that is the same when the call is repeated.
+        The answer is recorded before it is given, and given again when the action is repeated after a crash. `gather` of
+        several is fine. `reconciler` is asked instead of making the call once more, if the call was begun and its end not
+        recorded. A function with a parameter `idempotency_key` gets a key that is the same when the call is repeated;
+        declare it keyword-only or with a default, so that a type checker accepts the call without it. A repeated action
+        that makes other calls than were recorded raises `ReplayMismatch`.
         """
         if isinstance(func, DurableMethod):
             return func.in_time(args, kwargs, reconciler)

@@ -48,11 +48,13 @@ class Retry:
         return min(grown, self.max_backoff_ms) * (1 + self.jitter * (2 * share - 1))
 
     def to_json(self) -> dict[str, Any]:
+        """The retry as a plan holds it."""
         plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "on"}
         return {**plain, "on": [functions.to_json(kind) for kind in self.on]}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Retry:
+        """A retry out of a plan."""
         kinds: Any = tuple(functions.from_json(kind) for kind in data["on"])
         return Retry(**{**data, "on": kinds})
 
@@ -177,10 +179,12 @@ class Budget:
             )
 
     def to_json(self) -> dict[str, Any]:
+        """The budget as a plan holds it."""
         return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Budget:
+        """A budget out of a plan."""
         return Budget(**data)
 
     def __str__(self) -> str:

@@ -39,22 +39,30 @@ class ReplayMismatchHandling(Enum):
 
 
 class ConditionEvaluationFailureStrategy(Enum):
+    """What happens when a trigger expression cannot be evaluated for an event."""
+
     WARN_AND_SKIP = "WARN_AND_SKIP"
     FAIL = "FAIL"
 
 
 class ShortTermMemoryTtlUpdate(Enum):
+    """What refreshes the time to live of short-term memory."""
+
     ON_CREATE_AND_WRITE = "ON_CREATE_AND_WRITE"
     ON_READ_AND_WRITE = "ON_READ_AND_WRITE"
 
 
 class EventLogLevel(Enum):
+    """How much of an event is logged."""
+
     OFF = "OFF"
     STANDARD = "STANDARD"
     VERBOSE = "VERBOSE"
 
 
 class AgentExecutionOptions:
+    """Options of how agents run, for `get_config().set(option, value)`."""
+
     ON_ERROR = ConfigOption("on-error", ErrorHandling, ErrorHandling.FAIL)
     ON_REPLAY_MISMATCH = ConfigOption(
         "on-replay-mismatch", ReplayMismatchHandling, ReplayMismatchHandling.FAIL
@@ -78,6 +86,8 @@ class AgentExecutionOptions:
 
 
 class AgentConfigOptions:
+    """Options of trigger expressions, event logs and listeners, for `get_config().set(option, value)`."""
+
     CONDITION_EVALUATION_FAILURE_STRATEGY = ConfigOption(
         "action.trigger-condition.evaluate-failure-strategy",
         ConditionEvaluationFailureStrategy,
@@ -94,11 +104,11 @@ class AgentConfigOptions:
     EVENT_LOG_MAX_DEPTH = ConfigOption("event-log.standard.max-depth", int, 5, _positive)
     EVENT_LOG_MAX_FILE_BYTES = ConfigOption("event-log.max-file-bytes", int, 64 * 1024 * 1024, _positive)
     EVENT_LOG_MAX_FILES = ConfigOption("event-log.max-files", int, 10, _positive)
-    EVENT_LISTENERS = ConfigOption("event-listeners", list, None)
+    EVENT_LISTENERS: ConfigOption[list[Any] | None] = ConfigOption("event-listeners", list, None)
     """Callables `(event, context)`, called for every event in the order they happen."""
 
 
-def all_options() -> dict[str, ConfigOption]:
+def all_options() -> dict[str, ConfigOption[Any]]:
     """Options by key."""
     return {
         option.get_key(): option
@@ -108,7 +118,7 @@ def all_options() -> dict[str, ConfigOption]:
     }
 
 
-def option_named(key: str) -> ConfigOption:
+def option_named(key: str) -> ConfigOption[Any]:
     """The option with this key; raises with the nearest one."""
     known = all_options()
     if key not in known:

@@ -70,6 +70,7 @@ class AgentPlan:
         return by_type
 
     def get_actions(self, event_type: str) -> list[Action]:
+        """The actions that an event of this type may trigger."""
         return [self.actions[name] for name in self.actions_by_event.get(event_type, [])]
 
     @property

@@ -35,6 +35,8 @@ class CheckpointingMode(Enum):
 
 
 class JobStatus(Enum):
+    """Where a job stands."""
+
     CREATED = "created"
     RUNNING = "running"
     FINISHED = "finished"
@@ -43,6 +45,7 @@ class JobStatus(Enum):
 
     @property
     def is_final(self) -> bool:
+        """Whether the job has ended, in whatever way."""
         return self in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
 
 

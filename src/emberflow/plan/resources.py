@@ -20,6 +20,8 @@ from emberflow.plan import functions
 
 
 class ResourceType(Enum):
+    """The kinds of resources an agent may have."""
+
     CHAT_MODEL = "chat_model"
     CHAT_MODEL_CONNECTION = "chat_model_connection"
     TOOL = "tool"
@@ -168,12 +170,14 @@ class ResourceDescriptor:
         return ResourceDescriptor(clazz=made, arguments=arguments)
 
     def class_to_json(self) -> dict[str, str]:
+        """The class as a plan holds it."""
         if self._clazz is None:
             return {"module": self.target_module, "qualname": self.target_clazz}
         return functions.to_json(self._clazz)
 
     @property
     def clazz(self) -> type[Any]:
+        """The class, imported when it is first asked for; raises `ResourceFailed` if it cannot be."""
         if self._clazz is None:
             try:
                 found: Any = importlib.import_module(self.target_module)

@@ -49,6 +49,7 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> RestartStrategy:
+        """A job that fails stays failed."""
         return NoRestart()
 
     @staticmethod

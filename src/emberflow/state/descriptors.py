@@ -142,22 +142,31 @@ class ValueStateDescriptor(StateDescriptor, Generic[T]):
 
     The type is written as `ValueStateDescriptor[int]("count")`, or given as `type_info`.
 
-        from collections.abc import Iterator
+    ```python
+    from collections.abc import Iterator
 
-        from emberflow.streams import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment, ValueStateDescriptor
+    from emberflow.streams import (
+        KeyedProcessFunction,
+        RuntimeContext,
+        StreamExecutionEnvironment,
+        ValueStateDescriptor,
+    )
 
-        class Count(KeyedProcessFunction[str, str, tuple[str, int]]):
-            def open(self, runtime_context: RuntimeContext) -> None:
-                self.seen = runtime_context.get_state(ValueStateDescriptor("seen", int))
 
-            def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int]]:
-                count = (self.seen.value() or 0) + 1
-                self.seen.update(count)
-                yield value, count
+    class Count(KeyedProcessFunction[str, str, tuple[str, int]]):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.seen = runtime_context.get_state(ValueStateDescriptor("seen", int))
 
-        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-        words = env.from_collection(["a", "a"]).key_by(lambda word: word)
-        assert words.process(Count()).execute_and_collect(limit=2) == [("a", 1), ("a", 2)]
+        def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int]]:
+            count = (self.seen.value() or 0) + 1
+            self.seen.update(count)
+            yield value, count
+
+
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    words = env.from_collection(["a", "a"]).key_by(lambda word: word)
+    assert words.process(Count()).execute_and_collect(limit=2) == [("a", 1), ("a", 2)]
+    ```
     """
 
     kind = "value"

@@ -104,6 +104,7 @@ class MemoryObject:
             )
 
     def is_exist(self, path: str) -> bool:
+        """Whether there is a value or a nested object at the path."""
         return self._memory.get(self._prefix + path) is not None
 
     __contains__ = is_exist

@@ -85,17 +85,21 @@ class AsyncDataStream:
         `timeout` is for one record with all its attempts, `capacity` the calls in flight in one task. Something else
         than a coroutine function, or a capacity below 1, raises `InvalidArgument`.
 
-            from datetime import timedelta
+        ```python
+        from datetime import timedelta
 
-            from emberflow.streams import AsyncDataStream, StreamExecutionEnvironment
+        from emberflow.streams import AsyncDataStream, StreamExecutionEnvironment
 
-            async def doubled(number: int) -> int:
-                return number * 2
 
-            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-            numbers = env.from_collection([1, 2, 3])
-            answers = AsyncDataStream.unordered_wait(numbers, doubled, timedelta(seconds=10))
-            assert sorted(answers.execute_and_collect()) == [2, 4, 6]
+        async def doubled(number: int) -> int:
+            return number * 2
+
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        numbers = env.from_collection([1, 2, 3])
+        answers = AsyncDataStream.unordered_wait(numbers, doubled, timedelta(seconds=10))
+        assert sorted(answers.execute_and_collect()) == [2, 4, 6]
+        ```
         """
         return _wait(data_stream, async_function, timeout, capacity, retry, ordered=False)
 

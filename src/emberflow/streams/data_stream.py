@@ -49,11 +49,13 @@ class DataStream(Generic[T]):
     Made by a source of the environment, or by a step of another stream. Functions are callables or objects of the
     function classes (`MapFunction`, …); they are sent to the workers, so they must be picklable.
 
-        from emberflow.streams import StreamExecutionEnvironment
+    ```python
+    from emberflow.streams import StreamExecutionEnvironment
 
-        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-        words = env.from_collection(["to be", "or not"]).flat_map(str.split)
-        assert words.map(len).execute_and_collect(limit=4) == [2, 2, 2, 3]
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    words = env.from_collection(["to be", "or not"]).flat_map(str.split)
+    assert words.map(len).execute_and_collect(limit=4) == [2, 2, 2, 3]
+    ```
     """
 
     def __init__(self, env: StreamExecutionEnvironment, outlets: tuple[Outlet, ...]) -> None:
@@ -68,11 +70,13 @@ class DataStream(Generic[T]):
         `output_type` only documents. What is not callable raises `InvalidArgument`; an error of the function fails the
         job with `StepFailed`, which names the step and the value.
 
-            from emberflow.streams import StreamExecutionEnvironment
+        ```python
+        from emberflow.streams import StreamExecutionEnvironment
 
-            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-            doubled = env.from_collection([1, 2]).map(lambda number: number * 2)
-            assert doubled.execute_and_collect(limit=2) == [2, 4]
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        doubled = env.from_collection([1, 2]).map(lambda number: number * 2)
+        assert doubled.execute_and_collect(limit=2) == [2, 4]
+        ```
         """
         return self._step(MapSpec(function=func, call=method_of(func, "map", "map()")), "map")
 
@@ -81,11 +85,13 @@ class DataStream(Generic[T]):
     ) -> DataStream[R]:
         """Any number of results per record: all that `func(value)` returns or yields; None is none.
 
+        ```python
         from emberflow.streams import StreamExecutionEnvironment
 
         env = StreamExecutionEnvironment.get_execution_environment(engine="local")
         words = env.from_collection(["to be", ""]).flat_map(lambda line: line.split())
         assert words.execute_and_collect(limit=3) == ["to", "be"]
+        ```
         """
         return self._step(
             FlatMapSpec(function=func, call=method_of(func, "flat_map", "flat_map()")), "flat_map"
@@ -104,18 +110,22 @@ class DataStream(Generic[T]):
 
         A `KeyedProcessFunction` raises `InvalidArgument`: this stream has no keys.
 
-            from collections.abc import Iterator
+        ```python
+        from collections.abc import Iterator
 
-            from emberflow.streams import ProcessFunction, StreamExecutionEnvironment
+        from emberflow.streams import ProcessFunction, StreamExecutionEnvironment
 
-            class Stamped(ProcessFunction[str, tuple[str, int | None]]):
-                def process_element(
-                    self, value: str, ctx: ProcessFunction.Context
-                ) -> Iterator[tuple[str, int | None]]:
-                    yield value, ctx.timestamp()
 
-            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-            assert env.from_collection(["a"]).process(Stamped()).execute_and_collect(limit=1) == [("a", None)]
+        class Stamped(ProcessFunction[str, tuple[str, int | None]]):
+            def process_element(
+                self, value: str, ctx: ProcessFunction.Context
+            ) -> Iterator[tuple[str, int | None]]:
+                yield value, ctx.timestamp()
+
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        assert env.from_collection(["a"]).process(Stamped()).execute_and_collect(limit=1) == [("a", None)]
+        ```
         """
         if hasattr(func, "on_timer"):
             raise InvalidArgument(
@@ -143,12 +153,14 @@ class DataStream(Generic[T]):
         (a list, a dictionary) fails the job with `InvalidKey`. State and timers of the steps that follow belong to
         a key. `key_type` only documents.
 
-            from emberflow.streams import StreamExecutionEnvironment
+        ```python
+        from emberflow.streams import StreamExecutionEnvironment
 
-            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-            sales = env.from_collection([("ann", 1), ("bob", 5), ("ann", 2)])
-            totals = sales.key_by(lambda sale: sale[0]).reduce(lambda total, sale: (total[0], total[1] + sale[1]))
-            assert sorted(totals.execute_and_collect()) == [("ann", 1), ("ann", 3), ("bob", 5)]
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        sales = env.from_collection([("ann", 1), ("bob", 5), ("ann", 2)])
+        totals = sales.key_by(lambda sale: sale[0]).reduce(lambda total, sale: (total[0], total[1] + sale[1]))
+        assert sorted(totals.execute_and_collect()) == [("ann", 1), ("ann", 3), ("bob", 5)]
+        ```
         """
         from emberflow.streams.keyed_stream import KeyedStream
 
@@ -215,11 +227,13 @@ class DataStream(Generic[T]):
 
         The job stops when the iterator is closed, or the limit is reached. Raises what made the job fail.
 
-            from emberflow.streams import StreamExecutionEnvironment
+        ```python
+        from emberflow.streams import StreamExecutionEnvironment
 
-            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-            with env.from_sequence(1, 1000).execute_and_collect() as numbers:
-                assert next(numbers) == 1
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        with env.from_sequence(1, 1000).execute_and_collect() as numbers:
+            assert next(numbers) == 1
+        ```
         """
         return self.env.collect(self, job_execution_name, limit)
 

@@ -38,12 +38,14 @@ T = TypeVar("T")
 class StreamExecutionEnvironment:
     """Where a program begins: sources, settings and `execute()`. Make one with `get_execution_environment()`.
 
+    ```python
     from emberflow.streams import StreamExecutionEnvironment
 
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     env.from_collection(["to be", "or not to be"]).map(str.upper).print()
     result = env.execute("shout")
     assert result.metrics.records_in == 2
+    ```
     """
 
     def __init__(
@@ -156,6 +158,7 @@ class StreamExecutionEnvironment:
 
     @property
     def checkpoint_dir(self) -> str | None:
+        """Where the program keeps its state; None if it keeps none."""
         return self._checkpoint_dir
 
     @user_frames_only
@@ -224,6 +227,7 @@ class StreamExecutionEnvironment:
 
     @property
     def engine(self) -> Engine:
+        """The engine that hosts the program, made when it is first asked for."""
         if self._engine is None:
             options = {name: value for name, value in self._engine_options.items() if value is not None}
             self._engine = choose_engine(self._engine_choice, options)

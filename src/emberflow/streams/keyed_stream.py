@@ -51,6 +51,7 @@ class KeyedStream(DataStream[T], Generic[K, T]):
     ) -> DataStream[R]:
         """State, timers and side outputs per key.
 
+        ```python
         from collections.abc import Iterator
 
         from emberflow.streams import (
@@ -59,6 +60,7 @@ class KeyedStream(DataStream[T], Generic[K, T]):
             StreamExecutionEnvironment,
             ValueStateDescriptor,
         )
+
 
         class Total(KeyedProcessFunction[str, tuple[str, int], int]):
             def open(self, runtime_context: RuntimeContext) -> None:
@@ -71,9 +73,11 @@ class KeyedStream(DataStream[T], Generic[K, T]):
                 self.total.update(total)
                 yield total
 
+
         env = StreamExecutionEnvironment.get_execution_environment(engine="local")
         sales = env.from_collection([("ann", 1), ("ann", 2)]).key_by(lambda sale: sale[0])
         assert sales.process(Total()).execute_and_collect(limit=2) == [1, 3]
+        ```
         """
         call = method_of(func, "process_element", "process()")
         return self._keyed(
@@ -113,11 +117,13 @@ class KeyedStream(DataStream[T], Generic[K, T]):
     def reduce(self, func: ReduceFunction[Any] | Callable[[T, T], Any]) -> DataStream[Any]:
         """A running value per key, emitted after every record: the first record as it is, then `func(value so far, record)`.
 
+        ```python
         from emberflow.streams import StreamExecutionEnvironment
 
         env = StreamExecutionEnvironment.get_execution_environment(engine="local")
         numbers = env.from_collection([1, 2, 3]).key_by(lambda number: number % 2)
         assert sorted(numbers.reduce(lambda total, number: total + number).execute_and_collect()) == [1, 2, 4]
+        ```
         """
         return self._keyed(ReduceSpec(function=func, combine=method_of(func, "reduce", "reduce()")), "reduce")
 
@@ -146,23 +152,25 @@ class KeyedStream(DataStream[T], Generic[K, T]):
 
         What has no `assign()` method raises `InvalidArgument`.
 
-            from datetime import timedelta
+        ```python
+        from datetime import timedelta
 
-            from emberflow.streams import StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy
+        from emberflow.streams import StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy
 
-            env = StreamExecutionEnvironment.get_execution_environment(engine="local")
-            in_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
-                lambda event, before: event[1]
-            )
-            events = env.from_collection([("a", 0), ("a", 900), ("a", 1000)])
-            per_second = (
-                events.assign_timestamps_and_watermarks(in_time)
-                .map(lambda event: (event[0], 1))
-                .key_by(lambda pair: pair[0])
-                .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
-                .sum(1)
-            )
-            assert per_second.execute_and_collect(limit=2) == [("a", 2), ("a", 1)]
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        in_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+            lambda event, before: event[1]
+        )
+        events = env.from_collection([("a", 0), ("a", 900), ("a", 1000)])
+        per_second = (
+            events.assign_timestamps_and_watermarks(in_time)
+            .map(lambda event: (event[0], 1))
+            .key_by(lambda pair: pair[0])
+            .window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
+            .sum(1)
+        )
+        assert per_second.execute_and_collect(limit=2) == [("a", 2), ("a", 1)]
+        ```
         """
         from emberflow.streams.windowed_stream import WindowedStream
 

@@ -22,10 +22,12 @@ class Types:
     A type checker reads them: `ValueStateDescriptor("count", Types.INT())` is a `ValueStateDescriptor[int]`. Plain
     Python types do as well: `ValueStateDescriptor("count", int)`.
 
-        from emberflow.streams import Types
+    ```python
+    from emberflow.streams import Types
 
-        pair = Types.TUPLE([Types.STRING(), Types.INT()])
-        assert repr(pair) == "Types.TUPLE(Types.STRING(), Types.INT())"
+    pair = Types.TUPLE([Types.STRING(), Types.INT()])
+    assert repr(pair) == "Types.TUPLE(Types.STRING(), Types.INT())"
+    ```
     """
 
     @staticmethod

@@ -15,10 +15,12 @@ class LiteralEncoder(Encoder):
     """`repr(value)` on a line of its own; `read_committed` turns it back, tuples included."""
 
     def encode(self, value: Any) -> bytes:
+        """The record's `repr` on a line of its own."""
         return f"{value!r}\n".encode()
 
 
 def literal_files(folder: str | os.PathLike[str]) -> FileSink:
+    """A file sink that writes each record as a literal on a line; `read_committed` reads them."""
     return FileSink.for_row_format(os.fspath(folder), LiteralEncoder()).build()
 
 

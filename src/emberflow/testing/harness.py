@@ -49,24 +49,29 @@ class Outlet:
         self.log: list[Emitted | int] = []
 
     def on_batch(self, batch: Batch) -> None:
+        """Called by the stage."""
         for i, value in enumerate(batch.values):
             stamp = None if batch.timestamps is None else batch.timestamps[i]
             mark = None if batch.watermarks is None else batch.watermarks[i]
             self.log.append(Emitted(value, stamp, mark))
 
     def on_watermark(self, watermark: int) -> None:
+        """Called by the stage."""
         self.log.append(watermark)
 
     @property
     def records(self) -> list[Emitted]:
+        """The records so far, without the watermarks between them."""
         return [item for item in self.log if isinstance(item, Emitted)]
 
     @property
     def values(self) -> list[Any]:
+        """The values so far."""
         return [item.value for item in self.records]
 
     @property
     def watermarks(self) -> list[int]:
+        """The watermarks so far."""
         return [item for item in self.log if isinstance(item, int)]
 
 
@@ -155,6 +160,7 @@ class OperatorHarness:
         )
 
     def watermark(self, watermark: int, *, into: int = 0, channel: int = 0) -> None:
+        """Sends a watermark into one channel of an input."""
         self.send([], watermark=watermark, into=into, channel=channel)
 
     def end(self) -> None:
@@ -180,14 +186,17 @@ class OperatorHarness:
     # output
 
     def outlet(self, name: str = MAIN) -> Outlet:
+        """One of the stage's outputs, by name."""
         return self._outlets.by_name[name]
 
     @property
     def values(self) -> list[Any]:
+        """The values of the main output so far."""
         return self.outlet().values
 
     @property
     def log(self) -> list[Emitted | int]:
+        """Records and watermarks of the main output so far, in order."""
         return self.outlet().log
 
     # state
@@ -199,6 +208,7 @@ class OperatorHarness:
         return encode((self.scope.saved(), entries))
 
     def close(self) -> None:
+        """Closes the stage's functions."""
         self.stage.close()
 
 

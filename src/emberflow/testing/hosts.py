@@ -50,6 +50,7 @@ class Host:
 
     @property
     def streaming(self) -> bool:
+        """Whether the host reads its sources as streams."""
         return self.mode is RuntimeExecutionMode.STREAMING
 
     def __str__(self) -> str:

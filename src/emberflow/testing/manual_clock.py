@@ -21,6 +21,7 @@ class ManualClock:
         self._lock = threading.Lock()
 
     def now_ms(self) -> int:
+        """The time it was set to."""
         return self._now_ms
 
     def advance(self, ms: int) -> None:

@@ -45,7 +45,7 @@ def run_agent(
     inputs: Iterable[Any],
     *,
     resources: dict[tuple[str, ResourceType], Any] | None = None,
-    options: dict[ConfigOption, Any] | None = None,
+    options: dict[ConfigOption[Any], Any] | None = None,
     engine: str = "local",
     clock: Clock | None = None,
 ) -> AgentTestRun:

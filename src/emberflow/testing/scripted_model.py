@@ -73,6 +73,7 @@ class When:
     reply: Answer | Sequence[Answer]
 
     def fits(self, asked: str) -> bool:
+        """Whether the condition holds for these messages."""
         return self.contains in asked and re.search(self.matches, asked) is not None
 
 

@@ -59,6 +59,7 @@ class Crash(Once):
     """Raises. `crash.reach()` inside a user function crashes that function once."""
 
     def strike(self) -> None:
+        """Called by the source: raises, once."""
         raise SimulatedCrash("a crash that the test put into its input")
 
     def __repr__(self) -> str:
@@ -73,6 +74,7 @@ class WorkerKill(Once):
         self._made_by = os.getpid()
 
     def strike(self) -> None:
+        """Called by the source: kills the worker's process, once."""
         if os.getpid() == self._made_by:
             raise InvalidArgument(
                 "WorkerKill() was reached in the process that runs the test",
@@ -105,9 +107,11 @@ class Latch(Sentinel):
 
     @property
     def is_open(self) -> bool:
+        """Whether it was opened."""
         return self._mark.exists()
 
     def open(self) -> None:
+        """Lets everything that waits for it go on."""
         self._mark.touch()
 
     def __repr__(self) -> str:

@@ -1,0 +1,44 @@
+"""What `help()` says of public names: every one has a docstring, entry points have examples, and those run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.docs.docstrings import Example, examples
+
+ENTRY_POINTS = (
+    "StreamExecutionEnvironment",
+    "DataStream",
+    "DataStream.map",
+    "DataStream.flat_map",
+    "DataStream.key_by",
+    "DataStream.process",
+    "DataStream.execute_and_collect",
+    "KeyedStream.process",
+    "KeyedStream.reduce",
+    "KeyedStream.window",
+    "AsyncDataStream.unordered_wait",
+    "ValueStateDescriptor",
+    "OutputTag",
+    "Types",
+    "Agent",
+    "AgentsExecutionEnvironment",
+    "ConfigOption",
+)
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+def test_examples_run(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMBERFLOW_QUIET", "1")
+    monkeypatch.chdir(tmp_path)
+    assert "assert " in example.text, "an example shows what comes out"
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(example.text, "example.py", "exec"), {"__name__": "__main__"})
+
+
+def test_entry_points_have_examples() -> None:
+    assert set(ENTRY_POINTS) <= {example.name for example in examples()}
