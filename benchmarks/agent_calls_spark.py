@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.agent_jobs import OneCall, with_agent
 from benchmarks.measurement import Measure, Options, at_most
 from benchmarks.session import environment, spark_session
-from emberflow.plan.job import JobMetrics
+from emberflow.plan.job_contract import JobMetrics
 from emberflow.streams import CollectSink, DataGeneratorSource, RuntimeExecutionMode
 
 KEYS = 2_000

@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.measurement import Measure, Options, at_most
-from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.addresses import open_store
-from emberflow.operators.durable import CallRecord
+from emberflow.durable.location import open_store
+from emberflow.durable.log import StoredCallLog
+from emberflow.operators.agents.calls.durable_calls import CallRecord
 from tests.contracts.servers import BucketServer, PostgresServer
 
 IN_FLIGHT = 1_000

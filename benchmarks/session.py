@@ -39,7 +39,7 @@ def spark_session(name: str, **settings: str) -> Iterator[Any]:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise Skipped(f"pyspark is not installed: {error}") from error
-    from emberflow.engines.spark.java import find_java
+    from emberflow.engines.spark.session.java import find_java
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -78,7 +78,7 @@ install() {
 }
 
 find_java() {
-    "$venv/bin/python" -m emberflow.engines.spark.java >/dev/null 2>&1
+    "$venv/bin/python" -m emberflow.engines.spark.session.java >/dev/null 2>&1
 }
 
 make_venv

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.approval_answers import give_answer, questions
-from emberflow.engines.dead_letters import letters, redrive
+from emberflow.approvals.answering import give_answer, questions
+from emberflow.dead_letters.redrive import letters, redrive
 from emberflow.testing import STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
 from tests.conformance.guards import asking_two_models, guarded, waiting_for_people, with_letters
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from emberflow.connectors.file_source import FileSource
-from emberflow.connectors.stream_formats import StreamFormat
+from emberflow.connectors.files.file_source import FileSource
+from emberflow.connectors.files.stream_formats import StreamFormat
 from emberflow.errors import (
     CheckpointUnusable,
     DuplicateUid,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from emberflow.errors import InvalidArgument, StepFailed
-from emberflow.plan.job import JobStatus
+from emberflow.plan.job_contract import JobStatus
 from emberflow.streams import AsyncDataStream, AsyncFunction
 from emberflow.testing import (
     LOCAL,

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.approval_answers import give_answer, questions
+from emberflow.approvals.answering import give_answer, questions
 from emberflow.events.key_groups import stable_hash
 from emberflow.testing import STREAMING_HOSTS, Host, TestSource, on_every_host
 from tests.conformance.agents import TwinKeysAgent, applied

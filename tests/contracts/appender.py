@@ -9,7 +9,7 @@ import itertools
 import resource
 import sys
 
-from emberflow.engines.call_stores.contract import CallStore
+from emberflow.durable.stores.contract import CallStore
 from emberflow.errors import CallLogFailed
 from tests.contracts.places import Place
 

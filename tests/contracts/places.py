@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from emberflow.engines.call_stores.contract import CallStore
-from emberflow.engines.call_stores.files import FileCallStore
-from emberflow.engines.call_stores.objects import ObjectCallStore
-from emberflow.engines.call_stores.postgres import PostgresCallStore
+from emberflow.durable.stores.contract import CallStore
+from emberflow.durable.stores.file_store import FileCallStore
+from emberflow.durable.stores.object_store import ObjectCallStore
+from emberflow.durable.stores.postgres_store import PostgresCallStore
 
 LEASE_S = 3.0
 KINDS = ("files", "objects", "bucket", "postgres")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from emberflow.engines.call_stores.addresses import open_store
-from emberflow.engines.call_stores.files import FileCallStore
-from emberflow.engines.call_stores.objects import ObjectCallStore
-from emberflow.engines.call_stores.postgres import PostgresCallStore
-from emberflow.engines.call_stores.redaction import redacted, secrets_of, shown
+from emberflow.durable.location import open_store
+from emberflow.durable.redaction import redacted, secrets_of, shown
+from emberflow.durable.stores.file_store import FileCallStore
+from emberflow.durable.stores.object_store import ObjectCallStore
+from emberflow.durable.stores.postgres_store import PostgresCallStore
 from emberflow.errors import InvalidArgument
 from tests.contracts.places import read_all
 from tests.contracts.servers import BucketServer, PostgresServer
@@ -81,7 +81,7 @@ def test_a_missing_package_says_what_to_install(package: str, address: str, extr
     code = f"""
 import sys
 sys.modules[{package!r}] = None
-from emberflow.engines.call_stores.addresses import open_store
+from emberflow.durable.location import open_store
 from emberflow.errors import PackageMissing
 assert not [name for name in ("psycopg", "pyarrow") if sys.modules.get(name)], "not lazy"
 try:

@@ -12,9 +12,9 @@ from zlib import crc32
 import psycopg
 import pytest
 
-import emberflow.engines.call_stores.postgres_connection as pg
-from emberflow.engines.call_stores.objects import ObjectCallStore
-from emberflow.engines.call_stores.postgres import PostgresCallStore
+import emberflow.durable.stores.postgres_connection as pg
+from emberflow.durable.stores.object_store import ObjectCallStore
+from emberflow.durable.stores.postgres_store import PostgresCallStore
 from emberflow.errors import CallLogFailed, CorruptData
 from tests.contracts.children import appender, until
 from tests.contracts.conftest import MakePlace
@@ -88,7 +88,7 @@ class TestDisks:
         self, opened: Opened, place: Place
     ) -> None:
         if place.kind == "files":
-            pytest.skip("files of the version before: tests/unit/engines/test_call_log_damage.py")
+            pytest.skip("files of the version before: tests/unit/durable/test_log_damage.py")
         writer = opened()
         writer.append([b"first", b"second"], sync=True)
         writer.close()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from emberflow.engines.call_stores.contract import CallStore
+from emberflow.durable.stores.contract import CallStore
 from tests.contracts.conftest import MakePlace
 from tests.contracts.places import KINDS, Place
 

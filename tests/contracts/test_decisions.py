@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from emberflow.engines.call_stores.decisions import DecisionStore, FileDecisions
-from emberflow.engines.call_stores.object_decisions import ObjectDecisions
-from emberflow.engines.call_stores.postgres_decisions import PostgresDecisions
+from emberflow.durable.decisions import DecisionStore, FileDecisions
+from emberflow.durable.stores.object_decisions import ObjectDecisions
+from emberflow.durable.stores.postgres_decisions import PostgresDecisions
 from tests.contracts.places import KINDS, Opened, Place
 
 everywhere = pytest.mark.parametrize("place", KINDS, indirect=True)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.file_lease import FileLeases
-from emberflow.engines.call_stores.files import FileCallStore
+from emberflow.durable.log import StoredCallLog
+from emberflow.durable.stores.file_lease import FileLeases
+from emberflow.durable.stores.file_store import FileCallStore
 from tests.contracts.children import appender, until
 from tests.contracts.places import LEASE_S, Place
 

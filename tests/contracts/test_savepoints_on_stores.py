@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
 from emberflow.cli.main import main
-from emberflow.engines.call_stores.files import FileCallStore
-from emberflow.engines.call_stores.framing import parse_part
-from emberflow.engines.call_stores.part_files import PartFiles
-from emberflow.engines.savepoint_calls import PLACE, CallsCopy, noted_place
+from emberflow.durable.stores.file_store import FileCallStore
+from emberflow.durable.stores.framing import parse_part
+from emberflow.durable.stores.part_files import PartFiles
+from emberflow.engines.job.savepoint_calls import PLACE, CallsCopy, noted_place
 from emberflow.errors import CheckpointUnusable, CorruptData
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.writer import SavepointWriter

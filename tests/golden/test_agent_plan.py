@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emberflow.agents import AgentExecutionOptions, AgentPlan, Configuration, Event, InputEvent
-from emberflow.operators.agent_routes import Routes
+from emberflow.operators.agents.routes import Routes
 from tests.golden.golden_agent import Scored, golden_agent
 
 FILE = Path(__file__).parent / "v1" / "agent_plan_v1.json"

@@ -12,7 +12,7 @@ from emberflow.event_time.clock import FixedClock
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import identity_of
-from emberflow.operators.agent import AgentOperator
+from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.operator import Step
 from emberflow.operators.scope import SavedScope, Scope

@@ -21,7 +21,7 @@ from emberflow.events.identity import identity_of
 from emberflow.events.key_groups import KeyGroups, stable_hash
 from emberflow.events.packets import Packet, decode_packet, encode_packet
 from emberflow.operators.scope import SavedScope, Scope
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.state.entry import Entry
 from emberflow.streams import StreamExecutionEnvironment, WatermarkStrategy
 from emberflow.testing import LOCAL

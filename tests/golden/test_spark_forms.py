@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from emberflow.engines.manifest import Manifest
-from emberflow.engines.spark.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.offsets import OffsetPlanner
-from emberflow.engines.spark.rows import group_ids
+from emberflow.engines.job.manifest import Manifest
+from emberflow.engines.spark.driver.offsets import OffsetPlanner
+from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.event_time.clock import FixedClock
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.streams import DiscardingSink, StreamExecutionEnvironment

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from emberflow.engines.approval_answers import give_answer, questions
-from emberflow.engines.dead_letters import letters
-from emberflow.engines.manifest import FORMAT_VERSION, read_manifest
+from emberflow.approvals.answering import give_answer, questions
+from emberflow.dead_letters.redrive import letters
+from emberflow.engines.job.manifest import FORMAT_VERSION, read_manifest
 from tests.golden import stored_job
 
 FILES = Path(__file__).parent

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
-from emberflow.engines.spark import worker
-from emberflow.engines.spark.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.keyed_worker import KeyedLevel
-from emberflow.engines.spark.packing import Row
-from emberflow.engines.spark.rows import PARKED
+from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.wire.packet_rows import PARKED
+from emberflow.engines.spark.worker import worker_process
+from emberflow.engines.spark.worker.keyed_level import KeyedLevel
+from emberflow.engines.spark.worker.packing import Row
 from emberflow.events.batch import Batch
 from emberflow.events.packets import decode_packet
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
 
 
 class Death(Enum):
@@ -182,7 +182,7 @@ class MicroBatches:
         self._batch += 1
 
     def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[Row]]:
-        _, stage = worker.open_stage(self._data, 0, 0)
+        _, stage = worker_process.open_stage(self._data, 0, 0)
         stage.exits.new_batch(0, 0)
         stage.exits.select_channel(0)
         stage.task.new_channel()
@@ -214,20 +214,20 @@ class MicroBatches:
 
     def _kill(self) -> None:
         """The process is gone: nothing of it goes on, its lease runs out, the next one knows only what is stored."""
-        calls = worker._calls
+        calls = worker_process._calls
         assert calls is not None
         stopped = threading.Event()
         calls._loop.call_soon_threadsafe(lambda: (calls._loop.stop(), stopped.set()))
         stopped.wait()
         while calls._loop.is_running():
             time.sleep(0.001)
-        for log in worker._logs.values():
+        for log in worker_process._logs.values():
             with log._lock:
                 log._store.close()
                 log._store = _Nowhere(log._store.owner)
-        self._dead += [(calls._loop, *worker._logs.values())]
-        worker._calls = None
-        for known in (worker._logs, worker._stages, worker._decisions):
+        self._dead += [(calls._loop, *worker_process._logs.values())]
+        worker_process._calls = None
+        for known in (worker_process._logs, worker_process._stages, worker_process._decisions):
             known.clear()
 
     def end(self) -> None:

@@ -20,8 +20,8 @@ from emberflow.agents import (
     Secret,
 )
 from emberflow.errors import InvalidAgent
-from emberflow.plan import cel_text
-from emberflow.plan.cel import CelExpression, ConditionFailed
+from emberflow.plan.cel import expression_text
+from emberflow.plan.cel.expression import CelExpression, ConditionFailed
 
 
 class Scored(Event):
@@ -143,7 +143,7 @@ def test_the_quick_way_gives_what_cel_gives(text: str) -> None:
         "type": EVENT.type,
         "id": "",
         "attributes": EVENT.attributes,
-        "EventType": cel_text.EVENT_TYPES,
+        "EventType": expression_text.EVENT_TYPES,
     }
     try:
         expected = cel.evaluate(text, everything)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from emberflow.agents import Agent, Event, InputEvent, OutputEvent
 from emberflow.events.batch import MAX_WATERMARK
-from emberflow.operators.agent_run import RUN, SEQUENCE
-from emberflow.operators.run_memory import MEMORY, SIZE
+from emberflow.operators.agents.agent_run import RUN, SEQUENCE
+from emberflow.operators.agents.run_memory import MEMORY, SIZE
 from emberflow.state.memory import tree_size
 from emberflow.testing import Emitted
-from tests.unit.operators.memory_log import MemoryLog
-from tests.unit.operators.test_agent_calls import AgentHarness, Call, Turn
+from tests.unit.operators.agents.memory_log import MemoryLog
+from tests.unit.operators.agents.test_agent_calls import AgentHarness, Call, Turn
 
 Input = tuple[str, int]
 

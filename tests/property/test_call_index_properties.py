@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emberflow.engines.call_index import BEGAN, CALL, CLAIMED, DONE, ENDED, CallIndex, Record, parked_record
-from emberflow.operators.durable import RETURNED, CallRecord
+from emberflow.durable.index import BEGAN, CALL, CLAIMED, DONE, ENDED, CallIndex, Record, parked_record
+from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
 
 KEYS = "abc"
 

@@ -19,9 +19,9 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.engines.spark import worker
-from emberflow.engines.spark.packing import Row, key_groups
-from emberflow.engines.spark.rows import group_ids, sink_dest
+from emberflow.engines.spark.wire.packet_rows import group_ids, sink_dest
+from emberflow.engines.spark.worker import worker_process
+from emberflow.engines.spark.worker.packing import Row, key_groups
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.packets import Packet, encode_packet
 from emberflow.streams import StreamExecutionEnvironment
@@ -121,7 +121,7 @@ def test_a_group_that_stays_behind_is_told_again_when_a_batch_is_repeated_by_the
         try:
             told: list[int] = []
             for batch in (0, 0, 1):
-                _, stage = worker.open_stage(query._data, 1, 0)
+                _, stage = worker_process.open_stage(query._data, 1, 0)
                 stage.exits.new_batch(0, 0)
                 stage.begin_batch(batch)
                 stage.hold(2, 5, 5)

@@ -12,14 +12,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from emberflow.agents import Agent, Budget, ErrorEvent, Event, InputEvent, OutputEvent, Retry
-from emberflow.operators.agent_run import BUDGETS
-from emberflow.operators.guard_timers import LATER
-from emberflow.operators.run_memory import MEMORY
+from emberflow.operators.agents.agent_run import BUDGETS
+from emberflow.operators.agents.guards.delayed_events import LATER
+from emberflow.operators.agents.run_memory import MEMORY
 from emberflow.testing import Crash, Emitted, TestSource, per_key
 from emberflow.testing.hosts import LOCAL
 from tests.conformance.guards import guarded, with_letters
 from tests.property.test_agent_properties import Simulation, drive
-from tests.unit.operators.test_agent_calls import AgentHarness, Turn
+from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
 
 ATTEMPTS, TOKENS, PER_RUN = 3, 60, 25
 

@@ -25,7 +25,7 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.engines.spark import batch_record, worker
+from emberflow.engines.spark.worker import batch_record, worker_process
 from emberflow.streams import StreamExecutionEnvironment
 from tests.property.micro_batches import Death, MicroBatches
 
@@ -224,7 +224,7 @@ def test_what_a_lost_attempt_parked_is_not_waited_for_when_its_run_has_failed() 
         try:
             query.run([("a", 0)], [Death.BEFORE_THE_TASK_ENDS], lambda: SERVICE.fails.update(next(fails)))
             query.run([], [], lambda: None)
-            (log,) = worker._logs.values()
+            (log,) = worker_process._logs.values()
             assert (query.committed, log.parked(), log.held_inputs()) == ([("a", 0, "letter")], [], Counter())
         finally:
             query.end()

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.agents import Agent, Event, InputEvent, OutputEvent, RunnerContext, action
-from emberflow.connectors.file_sink import FileSink
-from emberflow.engines.call_stores.decisions import FileDecisions
+from emberflow.connectors.files.file_sink import FileSink
+from emberflow.durable.decisions import FileDecisions
 from emberflow.streams import DataGeneratorSource, KeyedProcessFunction, RateLimiterStrategy
 from emberflow.testing import literal_files
 

@@ -200,7 +200,7 @@ KINDS = (
         pattern="checkpoints/limits/*",
         outcomes=ALL_SAME,
         hosts=(),
-        test="tests/unit/engines/test_limit_ledger.py",
+        test="tests/unit/engines/job/test_limit_ledger.py",
         note="Spark; limits begin anew",
     ),
     Kind(
@@ -232,7 +232,7 @@ KINDS = (
         pattern="checkpoints/approvals/history.jsonl",
         outcomes=ALL_SAME,
         hosts=(),
-        test="tests/unit/engines/test_approval_damage.py",
+        test="tests/unit/approvals/test_question_damage.py",
         note="for people; lines that fail their check are left out",
     ),
     Kind(
@@ -261,7 +261,7 @@ KINDS = (
         pattern="output/_emberflow/*/inprogress-*/[0-9]*",
         outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
         hosts=(),
-        test="tests/unit/connectors/test_staged_damage.py",
+        test="tests/unit/connectors/files/test_staged_damage.py",
         note="what no checkpoint holds is not needed",
     ),
     Kind(

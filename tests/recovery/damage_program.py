@@ -15,7 +15,7 @@ from emberflow import StreamExecutionEnvironment
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
 from emberflow.streams import FileSink, KeyedProcessFunction, RuntimeContext, ValueStateDescriptor
 from emberflow.testing import Pause, TestSource
-from emberflow.testing.files import literal_files
+from emberflow.testing.committed_files import literal_files
 
 NUMBERS = 40
 DIES_AT = 27

@@ -13,11 +13,11 @@ from typing import Any
 
 from emberflow import StreamExecutionEnvironment
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
-from emberflow.engines.approval_answers import give_answer, questions
-from emberflow.engines.dead_letters import letters, redrive
+from emberflow.approvals.answering import give_answer, questions
+from emberflow.dead_letters.redrive import letters, redrive
 from emberflow.errors import CorruptData
 from emberflow.testing import TestSource
-from emberflow.testing.files import literal_files, read_committed
+from emberflow.testing.committed_files import literal_files, read_committed
 
 INPUT = [("asks", 1), ("fails", 2)]
 HANGS_S = 300

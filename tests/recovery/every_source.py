@@ -20,7 +20,7 @@ from emberflow.streams import (
     StreamFormat,
 )
 from emberflow.testing import TestSource
-from emberflow.testing.files import literal_files, read_committed
+from emberflow.testing.committed_files import literal_files, read_committed
 
 FILES = 5
 LINES = 8

@@ -22,7 +22,7 @@ from emberflow.agents import Agent, AgentsExecutionEnvironment, Event, InputEven
 from emberflow.engines.local.checkpoints import Checkpoint, read_checkpoint
 from emberflow.errors import EmberflowError, NotSerializable
 from emberflow.events.codecs import decode
-from emberflow.operators.agent_run import RUN
+from emberflow.operators.agents.agent_run import RUN
 from emberflow.streams import DataStream, StreamExecutionEnvironment
 from emberflow.testing import (
     LOCAL,

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from emberflow.engines.approval_answers import give_answer
-from emberflow.engines.approvals import APPROVALS_FOLDER
-from emberflow.engines.dead_letters import letters, redrive
+from emberflow.approvals.answering import give_answer
+from emberflow.approvals.asking import APPROVALS_FOLDER
+from emberflow.dead_letters.redrive import letters, redrive
 from emberflow.testing import read_committed
 from tests.recovery.aimed_kills import INPUTS, KEYS, STEPS, STRUCK, arm, expected, let_in
 from tests.recovery.torture.processes import kill_session, until

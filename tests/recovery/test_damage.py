@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from emberflow.errors import EmberflowError
-from emberflow.testing.files import read_committed
+from emberflow.testing.committed_files import read_committed
 from tests.recovery import damage_program
 from tests.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, SINK, Kind, uncovered
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from emberflow.errors import CorruptData
-from emberflow.testing.files import read_committed
+from emberflow.testing.committed_files import read_committed
 from emberflow.testing.spark_session import shared_session
 from tests.recovery import damage_program
 from tests.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SPARK, uncovered

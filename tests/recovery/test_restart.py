@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from emberflow.cli.main import main
-from emberflow.engines.restart import Restarts
+from emberflow.engines.job.restart import Restarts
 from emberflow.errors import CorruptData, InvalidArgument, ProgramChanged, StepFailed
 from emberflow.event_time.clock import FixedClock
 from emberflow.streams import CheckpointingMode, CollectSink, JobStatus, RestartStrategies

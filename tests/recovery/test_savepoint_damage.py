@@ -10,10 +10,10 @@ import pytest
 
 from emberflow import StreamExecutionEnvironment
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext
-from emberflow.engines.approval_answers import give_answer, questions
+from emberflow.approvals.answering import give_answer, questions
 from emberflow.errors import EmberflowError
 from emberflow.testing import TestSource
-from emberflow.testing.files import literal_files, read_committed
+from emberflow.testing.committed_files import literal_files, read_committed
 from tests.recovery.damage_cases import DAMAGES, LOCAL, SAVEPOINT, Kind, uncovered
 from tests.recovery.desk_program import until
 from tests.recovery.test_damage import strike

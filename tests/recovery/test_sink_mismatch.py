@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.connectors.file_sink import FileSink
+from emberflow.connectors.files.file_sink import FileSink
 from emberflow.connectors.sink import SinkWriter, WriterContext
 from emberflow.errors import CheckpointError, CorruptData, SinkFailed, SinkMismatch
 from emberflow.events.batch import Batch
@@ -26,7 +26,7 @@ from emberflow.testing import (
     on_every_host,
     read_committed,
 )
-from emberflow.testing.files import LiteralEncoder
+from emberflow.testing.committed_files import LiteralEncoder
 
 LOCAL_BOTH = (LOCAL, LOCAL_SQLITE)
 ITEMS = [item for number in range(6) for item in (number, Pause(60))]
@@ -143,7 +143,7 @@ def test_two_copies_of_a_checkpoint_directory(host: Host, tmp_path: Path) -> Non
 
     assert "ends with epoch" in job.refused()
 
-    # The first one commits nothing more (tests/unit/connectors/test_file_sink_fencing.py), and goes on when it is started again.
+    # The first one commits nothing more (tests/unit/connectors/files/test_file_sink_fencing.py), and goes on when it is started again.
     running.cancel()
     job.checkpoints = original
     assert job.finish() == VALUES

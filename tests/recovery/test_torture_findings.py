@@ -22,14 +22,14 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.engines.call_log import StoredCallLog
-from emberflow.engines.call_stores.files import FileCallStore
-from emberflow.engines.calls import ThreadCalls
-from emberflow.engines.spark.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.offsets import OffsetPlanner
+from emberflow.durable.log import StoredCallLog
+from emberflow.durable.stores.file_store import FileCallStore
+from emberflow.engines.job.call_service import ThreadCalls
+from emberflow.engines.spark.driver.offsets import OffsetPlanner
+from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
 from emberflow.errors import ActionFailed, CheckpointUnusable
 from emberflow.event_time.clock import SystemClock
-from emberflow.operators.durable import RETURNED, CallRecord
+from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
 from emberflow.streams import DataGeneratorSource, DiscardingSink, RateLimiterStrategy
 from emberflow.testing import LOCAL, literal_files, read_committed
 from tests.recovery.billing import Billing, billed

@@ -27,16 +27,31 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The contexts that user functions are handed are the operators' own.
     "streams": {"operators", "plan", "connectors", "event_time", "state"} | BASE,
     # As for streams: the context that actions are handed is the operator's own.
-    "agents": {"streams", "operators", "plan", "connectors", "state", "observability"} | BASE,
+    "agents": {"streams", "operators", "plan", "connectors", "dead_letters", "state", "observability"} | BASE,
     # What a job remembers, apart from any engine.
     "savepoints": {"operators", "plan", "state"} | BASE,
-    "engines": BELOW_ENGINES | {"savepoints"},
+    "durable": {"operators", "plan", "state"} | BASE,
+    "approvals": {"operators", "plan", "state"} | BASE,
+    # Letters are written by a file sink and read by a source.
+    "dead_letters": {"connectors"} | BASE,
+    "engines": BELOW_ENGINES | {"savepoints", "durable", "approvals"},
     "integrations": {"agents"} | BASE,
     "compat": PUBLIC - {"testing"},
     "service": {"engines", "plan", "observability"} | BASE,
     "testing": PUBLIC,
     "demo": PUBLIC | {"emberflow"},
-    "cli": {"service", "engines", "savepoints", "plan", "observability", "demo", "errors", "rendering"},
+    "cli": {
+        "service",
+        "engines",
+        "savepoints",
+        "approvals",
+        "dead_letters",
+        "plan",
+        "observability",
+        "demo",
+        "errors",
+        "rendering",
+    },
     # The facade: emberflow/__init__.py.
     "emberflow": PUBLIC - {"testing", "engines", "integrations"},
 }
@@ -77,6 +92,24 @@ def test_engines_do_not_know_each_other(engine: str) -> None:
         for path in sorted((PACKAGE / "engines" / engine).rglob("*.py"))
         for module, line in imports(path)
         if module == other or module.startswith(other + ".")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("room", "others"),
+    [("driver", ("worker",)), ("worker", ("driver", "session")), ("wire", ("driver", "worker", "session"))],
+)
+def test_what_runs_in_a_spark_worker_is_apart_from_the_driver(room: str, others: tuple[str, ...]) -> None:
+    spark = PACKAGE / "engines" / "spark"
+    forbidden = tuple(f"emberflow.engines.spark.{other}." for other in others)
+    files = sorted((spark / room).rglob("*.py"))
+    assert files
+    wrong = [
+        f"{short(path)}:{line} imports {module}"
+        for path in files
+        for module, line in imports(path)
+        if f"{module}.".startswith(forbidden)
     ]
     assert not wrong, "\n".join(wrong)
 

@@ -9,10 +9,10 @@ from tests.rules.source_tree import PACKAGE, modules, parsed, short
 
 # Each says itself with which mode.
 MAY_MAKE_FILES = {
-    "connectors/file_sink.py",  # the user's output, by the umask
-    "engines/spark/bootstrap.py",
-    "engines/spark/java.py",
-    "engines/spark/session.py",
+    "connectors/files/file_sink.py",  # the user's output, by the umask
+    "engines/spark/wire/bootstrap.py",
+    "engines/spark/session/java.py",
+    "engines/spark/session/session.py",
     "events/private_files.py",
     "events/stored_files.py",
 }

@@ -13,21 +13,22 @@ import pytest
 from emberflow.agents import ChatMessage
 from emberflow.agents.chat_message import MessageRole
 from emberflow.agents.token_usage import TokenUsage
+from emberflow.engines.job.manifest import FORMAT_VERSION
 from emberflow.engines.local.checkpoints import Checkpoint, SourceState
-from emberflow.engines.manifest import FORMAT_VERSION
 from emberflow.errors import BudgetExceeded, CorruptData, EmberflowError, RecordedError
 from emberflow.event_time.windows import TimeWindow
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import fingerprint
-from emberflow.events.stored_types import HOMES, stored_types
-from emberflow.operators.agent_guards import Failure
-from emberflow.operators.agent_outcome import ActionOutcome
-from emberflow.operators.durable import RAISED, CallRecord
-from emberflow.operators.guard_approvals import HumanAnswer
-from emberflow.operators.guard_timers import Delayed
+from emberflow.events.stored_types import HOMES, class_before, stable_path, stored_types
+from emberflow.operators.agents.calls.durable_calls import RAISED, CallRecord
+from emberflow.operators.agents.calls.stored_errors import StoredError, stored
+from emberflow.operators.agents.guards.attempts import Failure
+from emberflow.operators.agents.guards.delayed_events import Delayed
+from emberflow.operators.agents.guards.questions import HumanAnswer
+from emberflow.operators.agents.outcome import ActionOutcome
 from emberflow.operators.scope import SavedScope
-from emberflow.operators.stored_errors import StoredError, stored
+from emberflow.plan.agents.options import ErrorHandling
 from emberflow.state.pages import Fields, Node, PageRef
 from tests.golden.group_state import read
 from tests.golden.stored_job import BACKENDS
@@ -114,3 +115,18 @@ def test_a_record_without_a_field_that_was_added_later() -> None:
     known = stored_types()["StoredError"]
     found = known.read(1, {"names": ("builtins.ValueError",), "message": "no"})
     assert found == StoredError(names=("builtins.ValueError",), message="no")
+
+
+def test_a_public_class_that_has_moved_is_found_and_is_the_same_key() -> None:
+    # Protocol 2 writes names without their lengths.
+    now = pickle.dumps(ErrorHandling.SKIP, 2)
+    before = now.replace(b"emberflow.plan.agents.options", b"emberflow.plan.agent_options")
+    assert b"agent_options" in before
+    assert decode(b"\x01" + before) is ErrorHandling.SKIP
+    assert stable_path(ErrorHandling) == "emberflow.plan.agent_options.ErrorHandling"
+    assert stable_path(HumanAnswer) == "emberflow.operators.guard_approvals.HumanAnswer"
+
+
+def test_old_names_lead_to_the_classes_of_today() -> None:
+    for name, home in HOMES.items():
+        assert class_before(home.before, name) is stored_types()[name].kind

@@ -28,8 +28,8 @@ from emberflow.agents import (
     chat_model_connection,
     chat_model_setup,
 )
-from emberflow.engines.approval_answers import give_answer, questions
-from emberflow.engines.dead_letters import letters, redrive, to_file
+from emberflow.approvals.answering import give_answer, questions
+from emberflow.dead_letters.redrive import letters, redrive, to_file
 from emberflow.streams import Encoder, FileSink, StreamExecutionEnvironment
 from emberflow.testing import ScriptedChatModel, TestSource, When
 

@@ -21,14 +21,14 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.connectors.commit_ledger import CommitLedger
-from emberflow.connectors.dead_letters import letters_folder
-from emberflow.engines.limit_ledger import FileLedger, FileLedgers
+from emberflow.connectors.files.commit_ledger import CommitLedger
+from emberflow.dead_letters.letter_files import letters_folder
+from emberflow.engines.job.limit_ledger import FileLedger, FileLedgers
 from emberflow.engines.local.checkpoints import FILES_FOLDER, FileCheckpoints, read_checkpoint
-from emberflow.engines.ownership import FOLDER, Fence
 from emberflow.errors import EmberflowError
+from emberflow.events.fence import FOLDER, Fence
 from emberflow.observability.event_file import safe_name
-from emberflow.operators.model_limits import ModelLimits
+from emberflow.operators.admission.model_limits import ModelLimits
 from emberflow.streams import (
     Encoder,
     FileSink,

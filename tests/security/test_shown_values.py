@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from emberflow.cli.main import main
-from emberflow.connectors.dead_letters import DEAD_LETTERS_FOLDER, LETTERS
+from emberflow.dead_letters.letter_files import DEAD_LETTERS_FOLDER, LETTERS
 from emberflow.errors import StepFailed, describe_cause, from_marker, shorten, to_marker
 from emberflow.rendering.masked_repr import masked_repr
 from emberflow.rendering.secret_names import scrub

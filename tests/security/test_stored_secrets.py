@@ -23,10 +23,10 @@ from emberflow.agents import (
     Secret,
     action,
 )
-from emberflow.engines.approval_answers import questions
+from emberflow.approvals.answering import questions
 from emberflow.errors import StepFailed
-from emberflow.operators import stored_errors
-from emberflow.operators.durable import ActionCalls, CallRecord
+from emberflow.operators.agents.calls import stored_errors
+from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
 from emberflow.streams import StreamExecutionEnvironment
 
 KEY = "sk-of-the-resource-314159"

@@ -21,10 +21,11 @@ from emberflow.agents.prompt import Prompt
 from emberflow.agents.tool import FunctionTool, Tool, ToolMetadata, ToolType
 from emberflow.agents.with_agent import with_agent
 from emberflow.events.agent_events import ErrorEvent, Event, EventType, InputEvent, OutputEvent
-from emberflow.operators.runner_context import RunnerContext
-from emberflow.plan.agent_config import ConfigOption, Configuration
-from emberflow.plan.agent_guards import Budget, Retry
-from emberflow.plan.agent_options import (
+from emberflow.operators.agents.runner_context import RunnerContext
+from emberflow.plan.agents.agent_plan import AgentPlan
+from emberflow.plan.agents.config import ConfigOption, Configuration
+from emberflow.plan.agents.guards import Budget, Retry
+from emberflow.plan.agents.options import (
     AgentConfigOptions,
     AgentExecutionOptions,
     ConditionEvaluationFailureStrategy,
@@ -32,8 +33,13 @@ from emberflow.plan.agent_options import (
     EventLogLevel,
     ShortTermMemoryTtlUpdate,
 )
-from emberflow.plan.agent_plan import AgentPlan
-from emberflow.plan.resources import Resource, ResourceDescriptor, ResourceType, Secret, SerializableResource
+from emberflow.plan.agents.resources import (
+    Resource,
+    ResourceDescriptor,
+    ResourceType,
+    Secret,
+    SerializableResource,
+)
 from emberflow.state.memory_object import MemoryObject, MemoryRef
 
 __all__ = [

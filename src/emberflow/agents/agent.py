@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from emberflow.errors import InvalidAgent
-from emberflow.plan.agent_guards import Budget, Retry
-from emberflow.plan.resources import ResourceDescriptor, ResourceType
+from emberflow.plan.agents.guards import Budget, Retry
+from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType
 
 
 class Agent:

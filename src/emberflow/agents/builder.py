@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.agents.agent import Agent
 from emberflow.connectors.client_sinks import CollectSink
-from emberflow.connectors.dead_letters import RedriveSource, letter_sink, letters_folder
+from emberflow.dead_letters.letter_files import RedriveSource, letter_sink, letters_folder
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.observability.listeners import listener_calls
-from emberflow.plan.agent_guards import DEAD_LETTERS
-from emberflow.plan.agent_options import AgentConfigOptions, AgentExecutionOptions, ErrorHandling
-from emberflow.plan.agent_plan import AgentPlan
+from emberflow.plan.agents.agent_plan import AgentPlan
+from emberflow.plan.agents.guards import DEAD_LETTERS
+from emberflow.plan.agents.options import AgentConfigOptions, AgentExecutionOptions, ErrorHandling
+from emberflow.plan.graphs.stream_graph import ASIDE
 from emberflow.plan.specs import AgentSpec
-from emberflow.plan.stream_graph import ASIDE
 from emberflow.streams import WatermarkStrategy
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.keyed_stream import KeyedStream

@@ -15,10 +15,10 @@ from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.prompt import Prompt
 from emberflow.agents.tool import Tool, as_tool
 from emberflow.errors import InvalidAgent, ResourceFailed
-from emberflow.operators.durable import takes_idempotency_key
-from emberflow.operators.resource_views import unwrapped
-from emberflow.operators.throttling import the_first_refusal_counts
-from emberflow.plan.resources import Resource, ResourceType
+from emberflow.operators.admission.throttling import the_first_refusal_counts
+from emberflow.operators.agents.calls.durable_calls import takes_idempotency_key
+from emberflow.operators.agents.resources.resource_views import unwrapped
+from emberflow.plan.agents.resources import Resource, ResourceType
 
 _log = logging.getLogger("emberflow.agents")
 

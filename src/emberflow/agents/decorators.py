@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from emberflow.errors import InvalidAgent
-from emberflow.plan.agent_guards import Retry
-from emberflow.plan.resources import ResourceType
+from emberflow.plan.agents.guards import Retry
+from emberflow.plan.agents.resources import ResourceType
 
 F = TypeVar("F")
 

@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 from emberflow.agents.agent import add_resource
 from emberflow.agents.builder import AgentBuilder
 from emberflow.errors import InvalidArgument, shorten
-from emberflow.plan.agent_config import Configuration
-from emberflow.plan.job import Engine
-from emberflow.plan.resources import ResourceType
+from emberflow.plan.agents.config import Configuration
+from emberflow.plan.agents.resources import ResourceType
+from emberflow.plan.job_contract import Engine
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.environment import StreamExecutionEnvironment
 from emberflow.streams.functions import KeySelector

@@ -9,7 +9,7 @@ from typing import Any
 
 from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.errors import InvalidAgent, shorten
-from emberflow.plan.resources import ResourceType, SerializableResource
+from emberflow.plan.agents.resources import ResourceType, SerializableResource
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 

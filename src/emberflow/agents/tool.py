@@ -17,7 +17,7 @@ from typing import Any, cast
 from emberflow.agents.tool_docstring import read_docstring
 from emberflow.agents.tool_schema import JsonType, Mismatch, json_type, read_fields, resolved_hints
 from emberflow.errors import InvalidAgent, InvalidArgument, shorten
-from emberflow.plan.resources import ResourceType, SerializableResource
+from emberflow.plan.agents.resources import ResourceType, SerializableResource
 
 
 class ToolType(Enum):

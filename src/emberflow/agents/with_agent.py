@@ -8,7 +8,7 @@ from typing import Any
 
 from emberflow.agents.agent import Agent
 from emberflow.agents.environment import AgentsExecutionEnvironment
-from emberflow.plan.agent_config import Configuration
+from emberflow.plan.agents.config import Configuration
 
 
 def with_agent(

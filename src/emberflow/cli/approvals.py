@@ -14,7 +14,7 @@ from emberflow.cli.subcommands import add_command_group, directory_command
 from emberflow.rendering.plain_text import clean
 
 if TYPE_CHECKING:
-    from emberflow.engines.approval_answers import StoredQuestion
+    from emberflow.approvals.answering import StoredQuestion
 
 EPILOG = f"""\
 examples:
@@ -52,7 +52,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    from emberflow.engines.approval_answers import questions
+    from emberflow.approvals.answering import questions
 
     found = questions(args.directory, answered=args.all)
     for item in found:
@@ -63,7 +63,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_answer(args: argparse.Namespace) -> int:
-    from emberflow.engines.approval_answers import give_answer
+    from emberflow.approvals.answering import give_answer
 
     item = give_answer(args.directory, args.id, args.answer, note=args.note, by=args.by)
     if args.json:

@@ -42,8 +42,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the history, oldest first."""
-    from emberflow.engines.checkpoint_history import FILE, read_history
-    from emberflow.engines.manifest import NAME
+    from emberflow.engines.job.checkpoint_history import FILE, read_history
+    from emberflow.engines.job.manifest import NAME
 
     home = Path(args.checkpoint_dir)
     if not (home / NAME).exists() and not (home / FILE).exists():

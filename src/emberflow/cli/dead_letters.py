@@ -16,7 +16,7 @@ from emberflow.rendering.plain_text import clean
 from emberflow.rendering.secret_names import scrub
 
 if TYPE_CHECKING:
-    from emberflow.engines.dead_letters import Letter
+    from emberflow.dead_letters.redrive import Letter
 
 EPILOG = f"""\
 examples:
@@ -69,7 +69,7 @@ def _command(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    from emberflow.engines.dead_letters import letters
+    from emberflow.dead_letters.redrive import letters
 
     found = [letter for letter in letters(args.directory) if not (args.new and letter.redriven)]
     for letter in found:
@@ -80,7 +80,7 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_show(args: argparse.Namespace) -> int:
-    from emberflow.engines.dead_letters import chosen
+    from emberflow.dead_letters.redrive import chosen
 
     (letter,) = chosen(args.directory, [args.id])
     if args.json:
@@ -95,7 +95,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 def run_redrive(args: argparse.Namespace) -> int:
-    from emberflow.engines.dead_letters import chosen, letters, redrive, to_file
+    from emberflow.dead_letters.redrive import chosen, letters, redrive, to_file
     from emberflow.errors import InvalidArgument
 
     if bool(args.ids) == bool(args.all):

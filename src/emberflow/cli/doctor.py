@@ -139,7 +139,7 @@ def _check_connect() -> list[Check]:
 
 
 def _check_java() -> Check:
-    from emberflow.engines.spark.java import find_java
+    from emberflow.engines.spark.session.java import find_java
     from emberflow.errors import JavaMissing
 
     try:

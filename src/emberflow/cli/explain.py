@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
-from emberflow.cli.program import run_program
 from emberflow.cli.subcommands import add_command
+from emberflow.cli.user_program import run_program
 
 EPILOG = f"""\
 examples:

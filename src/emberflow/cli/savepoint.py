@@ -80,7 +80,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _create(args: argparse.Namespace) -> int:
-    from emberflow.engines.offline_savepoint import create_savepoint
+    from emberflow.engines.job.offline_savepoint import create_savepoint
     from emberflow.savepoints.stand_ins import allow_unknown_classes
 
     allow_unknown_classes()

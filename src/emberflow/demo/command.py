@@ -16,8 +16,8 @@ from emberflow.demo.report import write_report
 from emberflow.demo.run_facts import RunFacts, versions
 from emberflow.demo.summary import heading, next_steps, summary
 from emberflow.demo.triage import build
-from emberflow.plan.job import JobMetrics
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.job_contract import JobMetrics
 from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
 
 REVIEWS = 4_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from emberflow.demo.charts import legend
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
 
 WIDTH = 480
 BOX_WIDTH, BOX_HEIGHT, ROW = 148, 42, 78

@@ -22,8 +22,8 @@ from emberflow.demo.reviews import CALL_MS, PRODUCTS
 from emberflow.demo.run_facts import RunFacts
 from emberflow.demo.summary import duration
 from emberflow.demo.triage import LATENESS, WINDOW
-from emberflow.plan.job import JobMetrics
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.job_contract import JobMetrics
 
 _LINE_COLORS = {50: 4, 95: 2, 99: 3}
 _MOOD_COLORS = {"happy": 4, "neutral": 1, "unhappy": 3}

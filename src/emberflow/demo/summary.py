@@ -8,7 +8,7 @@ from emberflow.demo import triage
 from emberflow.demo.observations import Outcome, reviews_by_mood
 from emberflow.demo.reviews import CALL_MS, PRODUCTS
 from emberflow.demo.run_facts import RunFacts
-from emberflow.plan.job import JobMetrics
+from emberflow.plan.job_contract import JobMetrics
 
 _BAR_WIDTH = 28
 _LAST_ESCALATIONS = 3

@@ -35,16 +35,16 @@ def _stays(module: str) -> Home:
 
 
 HOMES: dict[str, Home] = {
-    "ActionOutcome": _stays("emberflow.operators.agent_outcome"),
-    "CallRecord": _stays("emberflow.operators.durable"),
+    "ActionOutcome": Home("emberflow.operators.agents.outcome", "emberflow.operators.agent_outcome"),
+    "CallRecord": Home("emberflow.operators.agents.calls.durable_calls", "emberflow.operators.durable"),
     "ChatMessage": _stays("emberflow.agents.chat_message"),
     "Checkpoint": _stays("emberflow.engines.local.checkpoints"),
-    "Delayed": _stays("emberflow.operators.guard_timers"),
+    "Delayed": Home("emberflow.operators.agents.guards.delayed_events", "emberflow.operators.guard_timers"),
     "ErrorEvent": _stays("emberflow.events.agent_events"),
     "Event": _stays("emberflow.events.agent_events"),
-    "Failure": _stays("emberflow.operators.agent_guards"),
+    "Failure": Home("emberflow.operators.agents.guards.attempts", "emberflow.operators.agent_guards"),
     "Fields": _stays("emberflow.state.pages"),
-    "HumanAnswer": _stays("emberflow.operators.guard_approvals"),
+    "HumanAnswer": Home("emberflow.operators.agents.guards.questions", "emberflow.operators.guard_approvals"),
     "InputEvent": _stays("emberflow.events.agent_events"),
     "MessageRole": _stays("emberflow.agents.chat_message"),
     "Node": _stays("emberflow.state.pages"),
@@ -52,11 +52,24 @@ HOMES: dict[str, Home] = {
     "PageRef": _stays("emberflow.state.pages"),
     "SavedScope": _stays("emberflow.operators.scope"),
     "SourceState": _stays("emberflow.engines.local.checkpoints"),
-    "StoredError": _stays("emberflow.operators.stored_errors"),
+    "StoredError": Home(
+        "emberflow.operators.agents.calls.stored_errors", "emberflow.operators.stored_errors"
+    ),
     "TimeWindow": _stays("emberflow.event_time.windows"),
     "TokenUsage": _stays("emberflow.agents.token_usage"),
 }
 """By stable name, which is the name of the class."""
+
+
+MOVED = {
+    "emberflow.connectors.files.file_sink_options": "emberflow.connectors.file_sink_options",
+    "emberflow.plan.agents.agent_plan": "emberflow.plan.agent_plan",
+    "emberflow.plan.agents.config": "emberflow.plan.agent_config",
+    "emberflow.plan.agents.guards": "emberflow.plan.agent_guards",
+    "emberflow.plan.agents.options": "emberflow.plan.agent_options",
+    "emberflow.plan.agents.resources": "emberflow.plan.resources",
+}
+"""Modules with public classes that nobody would store but may, such as `Retry`: where they are, and where they were."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,7 +83,8 @@ class StoredType:
 
 
 _registered: dict[str, StoredType] = {}
-_paths = {(home.before, name): name for name, home in HOMES.items()}
+_paths = {(home.before, name): home.module for name, home in HOMES.items()}
+_moved_from = {before: module for module, before in MOVED.items()}
 
 
 def stored_type(
@@ -128,10 +142,10 @@ _stored.__module__ = "emberflow"
 
 def class_before(module: str, name: str) -> Any:
     """The class that bytes from before stable names mean; None if it is none of ours, or has not moved."""
-    found = _paths.get((module, name))
+    found = _paths.get((module, name)) or _moved_from.get(module)
     if found is None:
         return None
-    return getattr(importlib.import_module(HOMES[found].module), name)
+    return getattr(importlib.import_module(found), name, None)
 
 
 def stable_path(kind: Any) -> str:
@@ -139,7 +153,9 @@ def stable_path(kind: Any) -> str:
     module = getattr(kind, "__module__", "")
     name = getattr(kind, "__qualname__", type(kind).__qualname__)
     home = HOMES.get(name)
-    return f"{home.before if home is not None and home.module == module else module}.{name}"
+    if home is not None and home.module == module:
+        return f"{home.before}.{name}"
+    return f"{MOVED.get(module, module)}.{name}"
 
 
 _Reduced = tuple[Any, ...]

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.operators.durable import CallLog
-from emberflow.operators.guard_approvals import Approvals
+from emberflow.operators.agents.calls.durable_calls import CallLog
+from emberflow.operators.agents.guards.questions import Approvals
 from emberflow.operators.operator import CallService, Operator, Step, close_function, open_function
 from emberflow.plan.retry import RetryPolicy
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from emberflow.errors import InvalidArgument, NotKeyed, UnknownState
 from emberflow.event_time.timestamps import to_timestamp
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
-from emberflow.operators.admission import Ledgers
+from emberflow.operators.admission.gate import Ledgers
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,

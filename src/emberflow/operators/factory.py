@@ -9,23 +9,24 @@ from typing import Any
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.event_time.windows import TimeWindow
-from emberflow.operators.agent import AgentOperator
+from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.keyed_process import KeyedProcessOperator
 from emberflow.operators.operator import Operator, Step
 from emberflow.operators.reduce import ReduceOperator
 from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
-from emberflow.operators.timestamps import TimestampsOperator
+from emberflow.operators.timestamp_assigner import TimestampsOperator
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
-from emberflow.operators.window import (
+from emberflow.operators.windows.window_context import WindowContext
+from emberflow.operators.windows.window_operator import (
     AggregatedContents,
     ElementContents,
     ReducedContents,
     WindowContents,
     WindowOperator,
 )
-from emberflow.operators.window_context import WindowContext
+from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.specs import (
     AgentSpec,
     AsyncSpec,
@@ -40,7 +41,6 @@ from emberflow.plan.specs import (
     WatermarkGeneratorSpec,
     WindowSpec,
 )
-from emberflow.plan.stream_graph import StreamNode
 
 
 def make_operator(node: StreamNode, clock: Clock) -> Operator:

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.output_tag import OutputTag
-from emberflow.operators.durable import CallLog
-from emberflow.operators.guard_approvals import Approvals
+from emberflow.operators.agents.calls.durable_calls import CallLog
+from emberflow.operators.agents.guards.questions import Approvals
 
 
 @dataclass(frozen=True, slots=True)

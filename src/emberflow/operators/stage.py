@@ -14,19 +14,19 @@ from emberflow.event_time.clock import Clock
 from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
-from emberflow.operators.admission import Ledgers
+from emberflow.operators.admission.gate import Ledgers
+from emberflow.operators.agents.calls.durable_calls import CallLog
+from emberflow.operators.agents.guards.questions import Approvals
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
-from emberflow.operators.durable import CallLog
 from emberflow.operators.factory import make_operator
-from emberflow.operators.guard_approvals import Approvals
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import CallService, Operator, Output, Receiver
-from emberflow.operators.timestamps import TimestampsOperator, or_none_yet
+from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
-from emberflow.plan.job_graph import Exchange, JobGraph, StageKind
+from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
+from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.specs import SinkSpec
-from emberflow.plan.stream_graph import StreamNode
 
 
 class Exits(Protocol):

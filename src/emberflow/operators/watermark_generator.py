@@ -15,7 +15,7 @@ from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step
-from emberflow.operators.timestamps import assign_timestamps, or_none_yet
+from emberflow.operators.timestamp_assigner import assign_timestamps, or_none_yet
 
 GENERATOR = "$generator"
 HIGHEST = "$highest"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emberflow.errors import NotSupported
-from emberflow.plan.job import JobConfig, RuntimeExecutionMode
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.job_contract import JobConfig, RuntimeExecutionMode
 from emberflow.plan.specs import SourceSpec
-from emberflow.plan.stream_graph import StreamNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

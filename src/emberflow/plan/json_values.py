@@ -8,8 +8,8 @@ from types import FunctionType
 from typing import Any
 
 from emberflow.events.codecs import decode, encode
-from emberflow.plan import functions
-from emberflow.plan.resources import Secret
+from emberflow.plan import json_functions
+from emberflow.plan.agents.resources import Secret
 
 _MARK = "$emberflow"
 
@@ -32,7 +32,7 @@ def to_json_value(value: Any) -> Any:
         return {_MARK: "secret", "name": value.name, "file": value.file}
     if isinstance(value, (FunctionType, type)):
         named: Any = value
-        return {_MARK: "function", **functions.to_json(named)}
+        return {_MARK: "function", **json_functions.to_json(named)}
     shown = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, Enum):
         shown = f"{shown}.{value.name}"
@@ -54,7 +54,7 @@ def from_json_value(value: Any) -> Any:
     if mark == "dict":
         return {from_json_value(name): from_json_value(item) for name, item in found["items"]}
     if mark == "function":
-        return functions.from_json(found)
+        return json_functions.from_json(found)
     if mark == "value":
         return decode(base64.b64decode(found["data"]))
     return {name: from_json_value(item) for name, item in found.items()}

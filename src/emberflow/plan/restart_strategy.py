@@ -1,4 +1,4 @@
-"""What happens when a job fails: as data. `engines/restart.py` decides by it; names are PyFlink's."""
+"""What happens when a job fails: as data. `engines/job/restart.py` decides by it; names are PyFlink's."""
 
 from __future__ import annotations
 

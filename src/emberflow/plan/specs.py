@@ -13,7 +13,7 @@ from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Source
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.event_time.windows import WindowAssigner
-from emberflow.plan.agent_plan import AgentPlan
+from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.retry import NO_RETRY, RetryPolicy
 
 

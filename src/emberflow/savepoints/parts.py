@@ -7,7 +7,7 @@ from typing import Any
 
 from emberflow.operators.scope import SavedScope
 from emberflow.savepoints.form import FrameKind
-from emberflow.savepoints.pages import inlined
+from emberflow.savepoints.paged_values import inlined
 from emberflow.savepoints.wiring import GENERATOR, Wiring
 from emberflow.savepoints.writer import SavepointWriter, StepWriter
 from emberflow.state.pages import PageStore

@@ -13,10 +13,10 @@ from emberflow.errors import CheckpointUnusable, ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.channels import ChannelId, SavedChannel
 from emberflow.operators.scope import SavedScope
-from emberflow.plan.job_graph import JobGraph, StageKind
-from emberflow.plan.stream_graph import of_first_form
+from emberflow.plan.graphs.job_graph import JobGraph, StageKind
+from emberflow.plan.graphs.stream_graph import of_first_form
 from emberflow.savepoints.form import FrameKind, SourcePositions
-from emberflow.savepoints.pages import to_be_paged
+from emberflow.savepoints.paged_values import to_be_paged
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.wiring import Wiring, wiring_of
 from emberflow.state.entry import Entry

@@ -2,14 +2,19 @@
 
 from emberflow.connectors.client_sinks import CollectSink, PrintSink
 from emberflow.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
-from emberflow.connectors.file_sink import FileSink
-from emberflow.connectors.file_sink_options import BucketAssigner, Encoder, OutputFileConfig, RollingPolicy
-from emberflow.connectors.file_source import FileSource
+from emberflow.connectors.files.file_sink import FileSink
+from emberflow.connectors.files.file_sink_options import (
+    BucketAssigner,
+    Encoder,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from emberflow.connectors.files.file_source import FileSource
+from emberflow.connectors.files.stream_formats import StreamFormat
 from emberflow.connectors.iterable_source import IterableSource
 from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.sink import DiscardingSink, Sink, SinkFunction, SinkWriter, WriterContext
 from emberflow.connectors.source import Chunk, Source
-from emberflow.connectors.stream_formats import StreamFormat
 from emberflow.event_time.clock import Duration, Time
 from emberflow.event_time.watermarks import (
     TimestampAssigner,
@@ -32,8 +37,8 @@ from emberflow.operators.contexts import (
     TimeDomain,
     TimerService,
 )
-from emberflow.operators.window_context import WindowContext
-from emberflow.plan.job import CheckpointingMode, JobStatus, RuntimeExecutionMode
+from emberflow.operators.windows.window_context import WindowContext
+from emberflow.plan.job_contract import CheckpointingMode, JobStatus, RuntimeExecutionMode
 from emberflow.plan.restart_strategy import RestartStrategies
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,

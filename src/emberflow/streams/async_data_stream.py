@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
+from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.retry import NO_RETRY, RetryPolicy
 from emberflow.plan.specs import AsyncSpec
-from emberflow.plan.stream_graph import StreamEdge
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions import AsyncFunction
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.event_time.clock import Interval, to_ms
-from emberflow.plan.job import CheckpointingMode
+from emberflow.plan.job_contract import CheckpointingMode
 
 
 class CheckpointConfig:

@@ -10,6 +10,7 @@ from emberflow.connectors.sink import FunctionSink, Sink, SinkFunction
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.output_tag import OutputTag
+from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import (
     FilterSpec,
     FlatMapSpec,
@@ -21,7 +22,6 @@ from emberflow.plan.specs import (
     WatermarkGeneratorSpec,
     function_name,
 )
-from emberflow.plan.stream_graph import StreamEdge
 from emberflow.streams.functions import (
     FilterFunction,
     FlatMapFunction,

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from emberflow.errors import InvalidArgument, PackageMissing
-from emberflow.plan.job import Engine
+from emberflow.plan.job_contract import Engine
 
 _MODULES = {"local": "emberflow.engines.local.engine", "spark": "emberflow.engines.spark.engine"}
 _log = logging.getLogger("emberflow")

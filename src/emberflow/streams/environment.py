@@ -19,10 +19,17 @@ from emberflow.event_time.clock import Interval
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
 from emberflow.plan.engine_options import check_option
-from emberflow.plan.explain import render
 from emberflow.plan.explain_mode import Explained
-from emberflow.plan.job import MADE, CheckpointingMode, Engine, JobConfig, JobHandle, RuntimeExecutionMode
-from emberflow.plan.job_graph import JobGraph, compile_graph
+from emberflow.plan.graphs.explain import render
+from emberflow.plan.graphs.job_graph import JobGraph, compile_graph
+from emberflow.plan.job_contract import (
+    MADE,
+    CheckpointingMode,
+    Engine,
+    JobConfig,
+    JobHandle,
+    RuntimeExecutionMode,
+)
 from emberflow.plan.restart_strategy import RestartStrategy
 from emberflow.plan.specs import SourceSpec
 from emberflow.streams.checkpoint_config import CheckpointConfig

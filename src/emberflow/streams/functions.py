@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from emberflow.events.output_tag import SideOutput
 from emberflow.operators.contexts import ElementContext, PlainContext, RuntimeContext, TimerService
-from emberflow.operators.window_context import WindowContext
+from emberflow.operators.windows.window_context import WindowContext
 
 IN = TypeVar("IN", contravariant=True)
 IN1 = TypeVar("IN1", contravariant=True)

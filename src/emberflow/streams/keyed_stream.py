@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
 from emberflow.event_time.windows import WindowAssigner
+from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
-from emberflow.plan.stream_graph import StreamEdge
 from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream, Outlet, method_of
 from emberflow.streams.functions import (

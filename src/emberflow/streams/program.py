@@ -8,8 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from emberflow.errors import InvalidArgument
+from emberflow.plan.graphs.stream_graph import (
+    StreamEdge,
+    StreamGraph,
+    StreamNode,
+    check_uids,
+    counting,
+    derive_uid,
+)
 from emberflow.plan.specs import SinkSpec, Spec
-from emberflow.plan.stream_graph import StreamEdge, StreamGraph, StreamNode, check_uids, counting, derive_uid
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Generic, Self, TypeVar
 
-from emberflow.plan.job import JobHandle, JobMetrics, JobStatus
+from emberflow.plan.job_contract import JobHandle, JobMetrics, JobStatus
 from emberflow.streams.tracebacks import user_frames_only
 
 _POLL_S = 0.05

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.windows import WindowAssigner
-from emberflow.operators.window_context import WindowContext
+from emberflow.operators.windows.window_context import WindowContext
 from emberflow.plan.specs import WindowSpec
 from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream, method_of

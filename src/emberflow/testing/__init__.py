@@ -12,8 +12,9 @@
 Run on one host with `pytest -k "[spark-batch]"`, without Spark with `pytest -m "not spark"`.
 """
 
+from emberflow.testing.committed_files import LiteralEncoder, literal_files, read_committed
 from emberflow.testing.comparison import per_key, unordered
-from emberflow.testing.files import LiteralEncoder, literal_files, read_committed
+from emberflow.testing.crashable_source import TestSource, Timed
 from emberflow.testing.gaps import GAPS, Gap
 from emberflow.testing.golden_run import assert_golden
 from emberflow.testing.harness import Emitted, OperatorHarness, Outlet
@@ -45,7 +46,6 @@ from emberflow.testing.scripted_model import (
     tool_call,
 )
 from emberflow.testing.sentinels import Crash, Cut, Latch, Pause, Sentinel, SimulatedCrash, WorkerKill
-from emberflow.testing.source import TestSource, Timed
 from emberflow.testing.spark_session import shared_session, spark_missing, stop_shared_session
 
 __all__ = [

@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from emberflow.agents.chat_message import ChatMessage
 from emberflow.errors import CorruptData, InvalidArgument, ResourceFailed, describe_cause, shorten
-from emberflow.plan.resources import Secret
+from emberflow.plan.agents.resources import Secret
 from emberflow.testing.golden_run import plain
 
 FORMAT = "emberflow-cassette"

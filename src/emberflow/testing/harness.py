@@ -23,8 +23,8 @@ from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import CallService, Receiver
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
-from emberflow.plan.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
-from emberflow.plan.stream_graph import StreamNode
+from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
+from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.state.entry import Entry
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.environment import StreamExecutionEnvironment

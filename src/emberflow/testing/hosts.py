@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.errors import EmberflowError, EngineFailed
-from emberflow.plan.job import RuntimeExecutionMode
+from emberflow.plan.job_contract import RuntimeExecutionMode
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.environment import StreamExecutionEnvironment
-from emberflow.testing.files import literal_files, read_committed
+from emberflow.testing.committed_files import literal_files, read_committed
 from emberflow.testing.sentinels import crash_folder
 from emberflow.testing.spark_session import shared_session
 

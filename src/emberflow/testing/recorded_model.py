@@ -13,7 +13,7 @@ from emberflow.agents.chat_message import ChatMessage
 from emberflow.agents.chat_model import BaseChatModelConnection
 from emberflow.agents.tool import Tool
 from emberflow.errors import InvalidAgent, ResourceFailed
-from emberflow.plan.resources import ResourceDescriptor, ResourceType, Secret
+from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType, Secret
 from emberflow.testing.cassette import Cassette, append_entry, entry_line, load_cassette, request_text
 
 Mode = Literal["replay", "record", "auto"]

@@ -17,9 +17,9 @@ from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Clock
 from emberflow.events.agent_events import Event
 from emberflow.observability.listeners import EventContext
-from emberflow.plan.agent_config import ConfigOption
-from emberflow.plan.agent_options import AgentConfigOptions
-from emberflow.plan.resources import ResourceType
+from emberflow.plan.agents.config import ConfigOption
+from emberflow.plan.agents.options import AgentConfigOptions
+from emberflow.plan.agents.resources import ResourceType
 
 ONE_KEY = "test"
 """The key of inputs that come without one: one conversation."""

@@ -9,8 +9,8 @@ import sys
 from functools import cache
 from typing import Any
 
-from emberflow.engines.spark.java import find_java
-from emberflow.engines.spark.session import FUNCTION_LIMIT
+from emberflow.engines.spark.session.java import find_java
+from emberflow.engines.spark.session.session import FUNCTION_LIMIT
 
 
 def spark_missing() -> str:

@@ -6,7 +6,7 @@ import threading
 import zlib
 from pathlib import Path
 
-from emberflow.engines.approval_answers import give_answer, questions
+from emberflow.approvals.answering import give_answer, questions
 from emberflow.errors import EmberflowError
 
 _LOOKS_S = 0.1

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emberflow.connectors.commit_ledger import CommitLedger
-from emberflow.engines import approval_files, approvals
+from emberflow.approvals import asking, question_files
+from emberflow.connectors.files.commit_ledger import CommitLedger
 from emberflow.engines.local import tasks
 from emberflow.engines.local.checkpoints import FileCheckpoints, read_checkpoint
 from emberflow.errors import CorruptData
-from emberflow.operators.agent_actions import ActionRunner
+from emberflow.operators.agents.action_runner import ActionRunner
 
 
 def keys_by_checksum(start: int, checkpoints: Path) -> None:
@@ -107,8 +107,8 @@ def one_answer_for_all(start: int, checkpoints: Path) -> None:
     def settled(self: Any, call_id: str) -> None:
         """The answer stays for the next one: no two questions need to be open at the same time."""
 
-    approval_files.question_name = approvals.question_name = question_name
-    approvals.FileApprovals.settled = settled
+    question_files.question_name = asking.question_name = question_name
+    asking.FileApprovals.settled = settled
 
 
 def no_owner(start: int, checkpoints: Path) -> None:

@@ -13,7 +13,7 @@ from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.chat_model import BaseChatModelConnection, BaseChatModelSetup
 from emberflow.agents.prompt import Prompt
 from emberflow.errors import EmberflowError, InvalidAgent, ResourceFailed
-from emberflow.plan.resources import ResourceType
+from emberflow.plan.agents.resources import ResourceType
 from emberflow.testing import run_agent
 from emberflow.testing.scripted_model import Reply, ScriptedChatModel, ScriptedTimeout, When
 

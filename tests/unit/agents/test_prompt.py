@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.prompt import Prompt
 from emberflow.errors import InvalidAgent
+from emberflow.plan.agents.resources import ResourceType
 from emberflow.plan.json_values import from_json_value, to_json_value
-from emberflow.plan.resources import ResourceType
 
 JSON = 'Answer with {"score": 5, "why": {"short": "{reason}"}} and nothing else {}'
 

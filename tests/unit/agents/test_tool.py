@@ -18,7 +18,7 @@ from emberflow.agents.decorators import tool
 from emberflow.agents.tool import FunctionTool, Tool, ToolType, as_tool
 from emberflow.errors import InvalidAgent, InvalidArgument
 from emberflow.events.codecs import decode, encode
-from emberflow.plan.resources import ResourceType
+from emberflow.plan.agents.resources import ResourceType
 
 
 class Unit(Enum):

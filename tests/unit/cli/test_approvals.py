@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from emberflow.approvals.answering import give_answer, questions
+from emberflow.approvals.asking import FileApprovals
+from emberflow.approvals.question_files import APPROVALS_FOLDER
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
-from emberflow.engines.approval_answers import give_answer, questions
-from emberflow.engines.approval_files import APPROVALS_FOLDER
-from emberflow.engines.approvals import FileApprovals
 from emberflow.errors import ApprovalExpired, CorruptData, InvalidArgument
 from emberflow.events.identity import text_identity
-from emberflow.operators.guard_approvals import NO_DEFAULT, HumanAnswer, Question, ask, check_question
+from emberflow.operators.agents.guards.questions import NO_DEFAULT, HumanAnswer, Question, ask, check_question
 
 CALL = "agent-1/abc-1/1/1"
 

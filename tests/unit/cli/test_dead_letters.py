@@ -9,14 +9,14 @@ import pytest
 
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
-from emberflow.connectors.dead_letters import (
+from emberflow.dead_letters.letter_files import (
     LETTERS,
     REDRIVE,
     LetterEncoder,
     RedriveSource,
     letters_folder,
 )
-from emberflow.engines.dead_letters import letters
+from emberflow.dead_letters.redrive import letters
 from emberflow.errors import CorruptData, SourceFailed
 
 
@@ -160,7 +160,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(SourceFailed, match=r"the redriven letters in .*00000000\.json cannot be read"):
         taken(folder)
     (folder / LETTERS / "letters-1.jsonl").write_text("{")
-    from emberflow.engines.dead_letters import letters
+    from emberflow.dead_letters.redrive import letters
 
     (folder / "redrive" / "00000000.json").unlink()
     with pytest.raises(CorruptData, match=r"letters-1\.jsonl is corrupted"):

@@ -11,7 +11,7 @@ from emberflow.cli import doctor, machine
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.machine import Check, Status
 from emberflow.cli.main import main
-from emberflow.engines.spark import java
+from emberflow.engines.spark.session import java
 from emberflow.errors import JavaMissing
 
 GOOD = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emberflow.cli.main import main
-from emberflow.engines.checkpoint_history import KEPT, CheckpointHistory, CheckpointRecord, read_history
+from emberflow.engines.job.checkpoint_history import KEPT, CheckpointHistory, CheckpointRecord, read_history
 from emberflow.savepoints import Savepoint
 from emberflow.savepoints.form import FrameKind
 from emberflow.savepoints.writer import SavepointWriter

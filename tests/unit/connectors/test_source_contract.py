@@ -11,12 +11,12 @@ import pytest
 
 from emberflow.connectors.collection import CollectionSource
 from emberflow.connectors.data_generator import DataGeneratorSource
-from emberflow.connectors.dead_letters import RedriveSource
-from emberflow.connectors.file_source import FileSource
+from emberflow.connectors.files.file_source import FileSource
+from emberflow.connectors.files.stream_formats import StreamFormat
 from emberflow.connectors.iterable_source import IterableSource
 from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.source import Source, start_positions
-from emberflow.connectors.stream_formats import StreamFormat
+from emberflow.dead_letters.letter_files import RedriveSource
 from emberflow.errors import InvalidArgument
 from emberflow.testing import TestSource
 from tests.unit.connectors.reading import read_channel, through_json

@@ -15,7 +15,7 @@ from emberflow.demo.observations import Delivery, Outcome
 from emberflow.demo.report import elapsed, write_report
 from emberflow.demo.run_facts import RunFacts
 from emberflow.demo.triage import Escalation, Moods
-from emberflow.plan.job import JobMetrics
+from emberflow.plan.job_contract import JobMetrics
 from emberflow.streams import StreamExecutionEnvironment
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")

@@ -8,8 +8,8 @@ import pytest
 
 from emberflow.errors import NotSupported
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
-from emberflow.plan.job import JobConfig, RuntimeExecutionMode
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.job_contract import JobConfig, RuntimeExecutionMode
 from emberflow.streams import StreamExecutionEnvironment
 from emberflow.testing import TestSource
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from emberflow.cli.main import main
-from emberflow.engines.checkpoint_history import read_history
+from emberflow.engines.job.checkpoint_history import read_history
 from emberflow.errors import CheckpointUnusable, InvalidArgument, NotSupported, ProgramChanged, SinkFailed
 from emberflow.events.batch import Batch
 from emberflow.savepoints import Savepoint

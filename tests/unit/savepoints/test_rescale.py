@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emberflow.engines.spark.initial_state import fill
+from emberflow.engines.spark.wire.initial_state import fill
 from emberflow.event_time.clock import FixedClock
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.scope import SavedScope
 from emberflow.savepoints import Savepoint
 from emberflow.savepoints.form import FrameKind
-from emberflow.savepoints.pages import inlined
+from emberflow.savepoints.paged_values import inlined
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.wiring import wiring_of
 from emberflow.savepoints.writer import SavepointWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.spark.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.offsets import OffsetPlanner
+from emberflow.engines.spark.driver.offsets import OffsetPlanner
+from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
 from emberflow.streams import StreamExecutionEnvironment
 from emberflow.testing import TestSource
 

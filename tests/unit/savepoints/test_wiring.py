@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.engines.savepoint_start import keep_wiring
+from emberflow.engines.job.savepoint_start import keep_wiring
 from emberflow.errors import ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.channels import hold_channel

@@ -17,7 +17,7 @@ from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.chat_model import BaseChatModelConnection
 from emberflow.agents.tool import FunctionTool, Tool
 from emberflow.errors import CorruptData, InvalidAgent, ResourceFailed
-from emberflow.plan.resources import ResourceDescriptor, ResourceType, Secret
+from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType, Secret
 from emberflow.testing.cassette import HEADER, load_cassette
 from emberflow.testing.recorded_model import RecordedChatModel
 from emberflow.testing.scripted_model import Reply, ScriptedChatModel, ScriptedError, When

@@ -11,8 +11,8 @@ import pytest
 
 from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.errors import InvalidArgument, ResourceFailed
+from emberflow.plan.agents.resources import ResourceDescriptor
 from emberflow.plan.json_values import from_json_value, to_json_value
-from emberflow.plan.resources import ResourceDescriptor
 from emberflow.testing.scripted_model import (
     Reply,
     ScriptedChatModel,

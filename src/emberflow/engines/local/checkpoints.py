@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from emberflow.engines.local.latest import LOST, check_latest, write_latest
-from emberflow.engines.ownership import Fence
-from emberflow.engines.sink_ownership import Mark
+from emberflow.engines.job.sink_ownership import Mark
+from emberflow.engines.local.latest_checkpoint import LOST, check_latest, write_latest
 from emberflow.errors import CheckpointUnusable, NotSerializable, describe_cause
 from emberflow.events.codecs import encode
+from emberflow.events.fence import Fence
 from emberflow.events.private_files import make_private_folder
 from emberflow.events.stored_files import corrupt, write_atomically
 from emberflow.events.stored_types import stored_type

@@ -10,18 +10,18 @@ from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSink, LocalFrame, column_names
 from emberflow.connectors.table_rows import as_row
+from emberflow.engines.job.manifest import open_directory
+from emberflow.engines.job.ownership import own_directory
+from emberflow.engines.job.savepoint_calls import note_place
+from emberflow.engines.job.savepoint_start import check_savepoint, keep_wiring, start_of
 from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, FileCheckpoints, NoCheckpoints
 from emberflow.engines.local.job import LocalJob
-from emberflow.engines.local.latest import read_latest
+from emberflow.engines.local.latest_checkpoint import read_latest
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
-from emberflow.engines.manifest import open_directory
-from emberflow.engines.ownership import own_directory
-from emberflow.engines.savepoint_calls import note_place
-from emberflow.engines.savepoint_start import check_savepoint, keep_wiring, start_of
 from emberflow.errors import InvalidArgument, ProgramChanged
 from emberflow.plan.capabilities import check_capabilities
-from emberflow.plan.job import JobConfig
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.job_contract import JobConfig
 from emberflow.plan.restart_strategy import NoRestart
 from emberflow.plan.specs import SinkSpec
 

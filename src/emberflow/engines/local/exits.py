@@ -10,7 +10,7 @@ from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import take
-from emberflow.plan.job_graph import Exchange
+from emberflow.plan.graphs.job_graph import Exchange
 
 _EMPTY = Batch([])
 

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from emberflow.operators.operator import Operator
-from emberflow.plan.job_graph import JobGraph
+from emberflow.plan.graphs.job_graph import JobGraph
 
 T = TypeVar("T")
 _log = logging.getLogger("emberflow")

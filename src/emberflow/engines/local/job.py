@@ -15,28 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.sink import Committed
-from emberflow.engines.call_log import CALLS_FOLDER, StoredCallLog
-from emberflow.engines.call_stores.addresses import call_store_option, job_store
-from emberflow.engines.calls import LoopCalls
-from emberflow.engines.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
-from emberflow.engines.job_thread import JobThread
-from emberflow.engines.local.builder import JobTasks, TaskBuilder
-from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
-from emberflow.engines.local.hanging import run_to_its_end, step_of_thread, steps_with_calls
-from emberflow.engines.local.pace import CheckpointPace
-from emberflow.engines.local.savepoints import (
-    SavepointRequest,
-    SavepointRequests,
-    begin_from,
-    live_entries,
-    write_savepoint,
-)
-from emberflow.engines.manifest import Manifest
-from emberflow.engines.ownership import Fence, Ownership
-from emberflow.engines.restart import Restarts
-from emberflow.engines.savepoint_calls import place_calls
-from emberflow.engines.savepoint_start import commit_prepared
-from emberflow.engines.sink_ownership import (
+from emberflow.durable.location import call_store_option, job_store
+from emberflow.durable.log import CALLS_FOLDER, StoredCallLog
+from emberflow.engines.job.call_service import LoopCalls
+from emberflow.engines.job.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
+from emberflow.engines.job.manifest import Manifest
+from emberflow.engines.job.ownership import Ownership
+from emberflow.engines.job.restart import Restarts
+from emberflow.engines.job.savepoint_calls import place_calls
+from emberflow.engines.job.savepoint_start import commit_prepared
+from emberflow.engines.job.sink_ownership import (
     Mark,
     StateEpochs,
     accepts_sinks,
@@ -45,10 +33,23 @@ from emberflow.engines.sink_ownership import (
     newest_start,
     take_over_sinks,
 )
+from emberflow.engines.job.thread import JobThread
+from emberflow.engines.local.checkpoint_pace import CheckpointPace
+from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
+from emberflow.engines.local.hanging import run_to_its_end, step_of_thread, steps_with_calls
+from emberflow.engines.local.savepoints import (
+    SavepointRequest,
+    SavepointRequests,
+    begin_from,
+    live_entries,
+    write_savepoint,
+)
+from emberflow.engines.local.task_builder import JobTasks, TaskBuilder
 from emberflow.errors import CheckpointUnusable, EmberflowError, EngineFailed, describe_cause
 from emberflow.event_time.clock import Clock, SystemClock
-from emberflow.plan.job import JobConfig, JobStatus
-from emberflow.plan.job_graph import JobGraph
+from emberflow.events.fence import Fence
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.job_contract import JobConfig, JobStatus
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.restore import SavepointStart
 from emberflow.savepoints.wiring import Wiring

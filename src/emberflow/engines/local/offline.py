@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from emberflow.engines.job.manifest import Manifest
 from emberflow.engines.local.checkpoints import FileCheckpoints
 from emberflow.engines.local.savepoints import write_savepoint
 from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
-from emberflow.engines.manifest import Manifest
 from emberflow.errors import CheckpointUnusable
 from emberflow.savepoints.wiring import Wiring
 
@@ -22,7 +22,7 @@ def create(
     target: str,
     master: str | None,
 ) -> list[str]:
-    """See `engines/offline_savepoint.py`; there is no master here."""
+    """See `engines/job/offline_savepoint.py`; there is no master here."""
     store = SqliteCheckpoints(home) if (home / SQLITE_FILE).exists() else FileCheckpoints(home)
     checkpoint = store.load()
     if checkpoint is None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.call_stores.addresses import job_store
+from emberflow.durable.location import job_store
+from emberflow.engines.job.savepoint_calls import CallsCopy
+from emberflow.engines.job.savepoint_start import job_has_ended
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
-from emberflow.engines.savepoint_calls import CallsCopy
-from emberflow.engines.savepoint_start import job_has_ended
 from emberflow.operators.scope import Scope
 from emberflow.savepoints.parts import add_entries, add_scope, step_of
 from emberflow.savepoints.restore import SavepointStart

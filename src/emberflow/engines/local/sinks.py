@@ -7,9 +7,9 @@ from typing import Any
 
 from emberflow.connectors.sink import SinkWriter, WriterContext, abort_quietly, sink_failed
 from emberflow.events.batch import Batch
-from emberflow.plan.job import JobMetrics
+from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.job_contract import JobMetrics
 from emberflow.plan.specs import SinkSpec
-from emberflow.plan.stream_graph import StreamNode
 
 
 class SinkExit:

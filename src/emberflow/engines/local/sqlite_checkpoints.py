@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.local.checkpoints import Checkpoint, unusable
-from emberflow.engines.local.latest import check_latest, write_latest
+from emberflow.engines.local.latest_checkpoint import check_latest, write_latest
 from emberflow.engines.local.sealed_rows import SealedRows
-from emberflow.engines.ownership import Fence
 from emberflow.errors import CheckpointError
 from emberflow.events.codecs import decode, encode
+from emberflow.events.fence import Fence
 from emberflow.events.key_groups import stable_hash
 from emberflow.events.private_files import make_folders, open_private
 from emberflow.operators.scope import EntryLoader, Scope

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from emberflow.connectors.source import Source, read_safely
-from emberflow.engines.calls import LoopCalls
+from emberflow.engines.job.call_service import LoopCalls
 from emberflow.engines.local.exits import ExchangeExit
 from emberflow.engines.local.queues import Inbox
 from emberflow.engines.local.sinks import SinkExit
@@ -16,7 +16,7 @@ from emberflow.event_time.clock import Clock
 from emberflow.events.batch import Batch
 from emberflow.operators.scope import Scope
 from emberflow.operators.stage import StageTask
-from emberflow.plan.job import JobMetrics
+from emberflow.plan.job_contract import JobMetrics
 
 CHUNK_RECORDS = 1_000
 _IDLE_S = 0.05

@@ -13,21 +13,28 @@ from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.connectors.sink import Sink
-from emberflow.engines.call_log import CALLS_FOLDER
-from emberflow.engines.call_stores.addresses import call_store_option
-from emberflow.engines.limit_ledger import LIMITS_FOLDER
-from emberflow.engines.manifest import open_directory
-from emberflow.engines.ownership import NO_FENCE, Fence, Ownership, own_directory
-from emberflow.engines.savepoint_calls import note_place, place_calls
-from emberflow.engines.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
-from emberflow.engines.sink_ownership import newest_start
-from emberflow.engines.spark.job import SparkJob
-from emberflow.engines.spark.job_spec import JobSpec, dump_spec, for_stage
-from emberflow.engines.spark.markers import ErrorForm
-from emberflow.engines.spark.rows import sink_dest
-from emberflow.engines.spark.savepoint_start import begun_from, has_checkpoint
-from emberflow.engines.spark.savepoints import write_savepoint
-from emberflow.engines.spark.session import (
+from emberflow.durable.location import call_store_option
+from emberflow.durable.log import CALLS_FOLDER
+from emberflow.engines.job.limit_ledger import LIMITS_FOLDER
+from emberflow.engines.job.manifest import open_directory
+from emberflow.engines.job.ownership import Ownership, own_directory
+from emberflow.engines.job.savepoint_calls import note_place, place_calls
+from emberflow.engines.job.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
+from emberflow.engines.job.sink_ownership import newest_start
+from emberflow.engines.spark.driver.job import SparkJob
+from emberflow.engines.spark.driver.savepoint_start import begun_from, has_checkpoint
+from emberflow.engines.spark.driver.savepoints import write_savepoint
+from emberflow.engines.spark.driver.shipping import make_archive
+from emberflow.engines.spark.driver.sink_marks import check_sinks
+from emberflow.engines.spark.driver.source_starts import source_starts
+from emberflow.engines.spark.driver.translate import (
+    Translation,
+    dataframe_of,
+    needs_ticks,
+    parks,
+    remembers_calls,
+)
+from emberflow.engines.spark.session.session import (
     check_function_size,
     is_connect,
     make_active,
@@ -37,17 +44,17 @@ from emberflow.engines.spark.session import (
     settings,
     start_python_quickly,
 )
-from emberflow.engines.spark.shipping import make_archive
-from emberflow.engines.spark.sink_marks import check_sinks
-from emberflow.engines.spark.source_starts import source_starts
-from emberflow.engines.spark.translate import Translation, dataframe_of, needs_ticks, parks, remembers_calls
+from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec, for_stage
+from emberflow.engines.spark.wire.markers import ErrorForm
+from emberflow.engines.spark.wire.packet_rows import sink_dest
 from emberflow.errors import InvalidArgument
+from emberflow.events.fence import NO_FENCE, Fence
 from emberflow.events.private_files import make_private_folder
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
-from emberflow.plan.job import JobConfig, RuntimeExecutionMode, new_job_id
-from emberflow.plan.job_graph import JobGraph, Stage, StageKind, source_of
+from emberflow.plan.graphs.job_graph import JobGraph, Stage, StageKind, source_of
+from emberflow.plan.graphs.stage_channels import stage_channels
+from emberflow.plan.job_contract import JobConfig, RuntimeExecutionMode, new_job_id
 from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
-from emberflow.plan.stage_channels import stage_channels
 from emberflow.savepoints.restore import SavepointStart
 
 _log = logging.getLogger(__name__)

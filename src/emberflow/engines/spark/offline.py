@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emberflow.engines.manifest import Manifest
+from emberflow.engines.job.manifest import Manifest
+from emberflow.engines.spark.driver.savepoints import last_batch, write_savepoint
 from emberflow.engines.spark.engine import SparkEngine
-from emberflow.engines.spark.savepoints import last_batch, write_savepoint
 from emberflow.savepoints.wiring import Wiring
 
 
@@ -18,7 +18,7 @@ def create(
     target: str,
     master: str | None,
 ) -> list[str]:
-    """See `engines/offline_savepoint.py`."""
+    """See `engines/job/offline_savepoint.py`."""
     batch = write_savepoint(
         SparkEngine(master=master).session, home.resolve(), manifest, wiring, calls, target
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from emberflow.engines.job.manifest import NAME, read_manifest
 from emberflow.engines.local import sqlite_checkpoints
-from emberflow.engines.manifest import NAME, read_manifest
 from emberflow.errors import CheckpointUnusable, CorruptData, InvalidArgument, ProgramChanged
 from emberflow.events.stored_files import write_json
 from emberflow.streams import JobStatus, KeyedProcessFunction, ListStateDescriptor, RuntimeContext

@@ -13,7 +13,7 @@ from emberflow.agents import (
     OutputEvent,
     RunnerContext,
 )
-from emberflow.plan.job import JobMetrics
+from emberflow.plan.job_contract import JobMetrics
 from emberflow.streams import (
     CollectSink,
     DataGeneratorSource,

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from emberflow.engines.job.offline_savepoint import create_savepoint
 from emberflow.engines.local.checkpoints import Checkpoint
 from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
-from emberflow.engines.offline_savepoint import create_savepoint
 from emberflow.errors import ClassMissing, CorruptData
 from emberflow.events import codecs
 from emberflow.events.codecs import encode

@@ -1,0 +1,284 @@
+"""What the records of a call log say, in memory: which calls are answered, which actions run, wait or are done.
+
+An answer goes when its action is *done*, in an attempt at an epoch that was committed. Not with the epoch in which it was
+written: after a crash an epoch may be committed before the repeated work has come as far as the lost work had, and what
+lies ahead is needed once more. The actions of a key come one after another, so an action that is done takes everything
+before it along.
+
+Records of several processes are read in any order; wherever that could matter, epoch and attempt decide.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from emberflow.durable.claims import Claims
+from emberflow.operators.agents.calls.durable_calls import CallRecord
+
+# Kinds of records, and what follows the kind.
+CALL = "call"  # the call, the mark of this record
+FORGOTTEN = "forgotten"  # action, mark of the record of a call that is to be made again
+CLAIMED = "claimed"  # action, fencing epoch
+RUNS = "runs"  # all actions that the process runs, fencing epoch
+ENDED = "ended"  # action
+PARKED = "parked"  # epoch, attempt, {action: inputs behind it}
+DONE = "done"  # epoch, place, attempt, action
+BEGAN = "began"  # epoch, place, attempt
+DUE = "due"  # name, time in ms or None, epoch, attempt
+
+_KEPT_EPOCHS = 20
+"""How long it stays known that an action is done: a process that was idle meanwhile must learn of it too."""
+
+Record = tuple[Any, ...]
+
+
+class CallIndex:
+    def __init__(self) -> None:
+        self.calls: dict[str, CallRecord] = {}
+        self.claims = Claims()
+        self.due: dict[str, int | None] = {}
+        self._due_in: dict[str, tuple[int, int]] = {}
+        self._writer_of: dict[str, str] = {}
+        self._mark_of: dict[str, str] = {}
+        self._forgotten: dict[str, set[str]] = {}
+        """action -> marks of records that do not count any more, whenever they are read"""
+        self._calls_of: dict[str, list[str]] = {}
+        self._actions_of: dict[str, set[str]] = {}
+        self._fences: dict[str, int] = {}
+        self._parked: dict[str, tuple[int, int]] = {}
+        self._behind: dict[str, int] = {}
+        self._parked_of: dict[str, set[str]] = {}
+        self._done: dict[str, tuple[int, int, str]] = {}
+        self._settled: dict[str, tuple[int, int, str]] = {}
+        self._attempts: dict[tuple[int, str], int] = {}
+
+    def apply(self, owner: str, record: Record) -> None:
+        kind = record[0]
+        if kind == CALL:
+            self._add_call(owner, record[1], record[2])
+        elif kind == CLAIMED:
+            self._note_fence(owner, record)
+            self.claims.add(record[1], owner)
+        elif kind == ENDED:
+            self.claims.remove(record[1], owner)
+        elif kind == DONE:
+            epoch, place, attempt, action = record[1:]
+            if (epoch, attempt) >= self._done.get(action, (-1, -1, ""))[:2]:
+                self._done[action] = epoch, attempt, place
+        elif kind == BEGAN:
+            epoch, place, attempt = record[1:]
+            self._attempts[(epoch, place)] = max(attempt, self._attempts.get((epoch, place), -1))
+        elif kind == PARKED:
+            epoch, attempt, actions = record[1:]
+            for action, behind in actions.items():
+                if (epoch, attempt) >= self._parked.get(action, (-1, -1)):
+                    self._parked[action] = epoch, attempt
+                    self._behind[action] = behind
+                    self._parked_of.setdefault(_key_of(action), set()).add(action)
+        elif kind == FORGOTTEN:
+            _, action, mark = record
+            self._forgotten.setdefault(action, set()).add(mark)
+            for call_id in [*self._calls_of.get(action, ())]:
+                if self._mark_of[call_id] == mark:
+                    self._remove_call(call_id)
+        elif kind == DUE:
+            _, name, at_ms, epoch, attempt = record
+            if (epoch, attempt) >= self._due_in.get(name, (-1, -1)):
+                self._due_in[name] = epoch, attempt
+                self.due[name] = at_ms
+        elif kind == RUNS:
+            # Of a part that was rewritten: the end of an action may have been left out.
+            self._note_fence(owner, record)
+            self.claims.replace(owner, record[1])
+
+    def fence_of(self, owner: str) -> int:
+        """The fencing epoch of the start that a process last claimed an action in."""
+        return self._fences.get(owner, 0)
+
+    def _note_fence(self, owner: str, record: Record) -> None:
+        # The version before wrote none.
+        if len(record) > 2:
+            self._fences[owner] = record[2]
+
+    def is_known(self, action: str) -> bool:
+        """Whether there is anything to be dropped when the action is done."""
+        return action in self._calls_of or action in self._parked or action in self._forgotten
+
+    def last_behind(self, action: str) -> str | None:
+        """The last action that is known of the same run, behind this one."""
+        key, order = _key_of(action), _place_of(action)[2]
+        known = self._actions_of.get(key, set[str]()) | self._parked_of.get(key, set[str]())
+        behind = [item for item in known if order < _place_of(item)[2] < (order[0] + 1, 0)]
+        return max(behind, key=lambda item: _place_of(item)[2], default=None)
+
+    def mark_of(self, call_id: str) -> str:
+        return self._mark_of[call_id]
+
+    # what is parked
+
+    def parked(self) -> list[str]:
+        """Actions whose beginning is in state."""
+        return [action for action, at in self._parked.items() if self._done.get(action, (-1, -1))[:2] <= at]
+
+    def parked_in(self, action: str) -> tuple[int, int] | None:
+        """Epoch and attempt in which the action was last parked."""
+        return self._parked.get(action)
+
+    def held_inputs(self) -> Counter[str]:
+        """step -> inputs that state holds unfinished."""
+        held: Counter[str] = Counter()
+        for action in self.parked():
+            held[_place_of(action)[0]] += 1 + self._behind.get(action, 0)
+        return held
+
+    # what goes, and what stays
+
+    def latest_epoch(self) -> int:
+        """The last one that a process has begun: those before it are committed."""
+        return max((epoch for epoch, _ in self._attempts), default=-1)
+
+    def settle(self, epoch: int) -> None:
+        """Epochs before this one are committed: what was done in them goes."""
+        for action, mark in [*self._done.items()]:
+            at, attempt, place = mark
+            if at >= epoch:
+                continue
+            del self._done[action]
+            if attempt == self._attempts.get((at, place), attempt):
+                self._settled[action] = mark
+                self._drop_up_to(action)
+        for action in [action for action, mark in self._settled.items() if mark[0] < epoch - _KEPT_EPOCHS]:
+            del self._settled[action]
+        for key in [key for key in self._attempts if key[0] < epoch - _KEPT_EPOCHS]:
+            del self._attempts[key]
+
+    def _drop_up_to(self, action: str) -> None:
+        self._forgotten.pop(action, None)
+        key, order = _key_of(action), _place_of(action)[2]
+        for other in [*self._actions_of.get(key, ())]:
+            if _place_of(other)[2] <= order:
+                for call_id in [*self._calls_of.get(other, ())]:
+                    self._remove_call(call_id)
+        at = self._settled[action][:2]
+        for other in [*self._parked_of.get(key, ())]:
+            # That an earlier action was done may have been lost with its process.
+            if _place_of(other)[2] < order or (other == action and at > self._parked[other]):
+                self._unpark(key, other)
+
+    def _unpark(self, key: str, action: str) -> None:
+        del self._parked[action]
+        self._behind.pop(action, None)
+        self._parked_of[key].discard(action)
+        if not self._parked_of[key]:
+            del self._parked_of[key]
+
+    def take_over(self, dead: Iterable[str], by: str) -> None:
+        """What processes that have ended wrote is written on by this one."""
+        gone = set(dead)
+        for call_id in [call_id for call_id, owner in self._writer_of.items() if owner in gone]:
+            self._writer_of[call_id] = by
+        for owner in gone:
+            self.claims.drop(owner)
+            self._fences.pop(owner, None)
+
+    def records(self, owner: str) -> Iterator[Record]:
+        """All that a part must hold so that nothing is lost that this process knows of."""
+        for (epoch, place), attempt in self._attempts.items():
+            yield BEGAN, epoch, place, attempt
+        for action, (epoch, attempt) in self._parked.items():
+            yield PARKED, epoch, attempt, {action: self._behind.get(action, 0)}
+        for marks in (self._settled, self._done):
+            for action, (epoch, attempt, place) in marks.items():
+                yield DONE, epoch, place, attempt, action
+        for name, at_ms in self.due.items():
+            yield DUE, name, at_ms, *self._due_in[name]
+        for action, marks in self._forgotten.items():
+            for mark in marks:
+                yield FORGOTTEN, action, mark
+        for call_id, writer in self._writer_of.items():
+            if writer == owner:
+                yield CALL, self.calls[call_id], self._mark_of[call_id]
+        # Last: the outcomes of actions that are not in it any more stand before it.
+        yield RUNS, self.claims.of(owner), self.fence_of(owner)
+
+    def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
+        action = action_of(call.call_id)
+        if mark in self._forgotten.get(action, ()):
+            return
+        known = self._mark_of.get(call.call_id)
+        if known is not None and _fence_of(known) > _fence_of(mark):
+            # Of a process that was replaced: the answer that the later start has worked with stays.
+            return
+        if call.call_id not in self.calls:
+            self._calls_of.setdefault(action, []).append(call.call_id)
+            self._actions_of.setdefault(_key_of(action), set()).add(action)
+        self.calls[call.call_id] = call
+        self._writer_of[call.call_id] = owner
+        self._mark_of[call.call_id] = mark
+
+    def _remove_call(self, call_id: str) -> None:
+        if self.calls.pop(call_id, None) is None:
+            return
+        del self._writer_of[call_id]
+        del self._mark_of[call_id]
+        action = action_of(call_id)
+        rest = self._calls_of[action]
+        rest.remove(call_id)
+        if not rest:
+            del self._calls_of[action]
+            key = _key_of(action)
+            actions = self._actions_of[key]
+            actions.discard(action)
+            if not actions:
+                del self._actions_of[key]
+
+
+def marked(fencing_epoch: int, name: str) -> str:
+    """The mark of a call's record: where two starts of a job have answered a call, the later one counts."""
+    return f"{fencing_epoch}:{name}" if fencing_epoch else name
+
+
+def _fence_of(mark: str) -> int:
+    fence, found, _ = mark.partition(":")
+    return int(fence) if found and fence.isdigit() else 0
+
+
+def for_another_job(record: Record) -> Record:
+    """Another job counts its starts from the beginning."""
+    if record[0] in (CALL, FORGOTTEN):
+        return *record[:2], record[2].rpartition(":")[2]
+    return record
+
+
+def carried_over(record: Record, first_epoch: int) -> bool:
+    """Whether a record means anything to another job, which begins with this epoch and has processes of its own."""
+    if record[0] in (CLAIMED, ENDED, RUNS, DUE):
+        return False
+    return record[0] not in (DONE, BEGAN, PARKED) or record[1] < first_epoch
+
+
+def action_of(call_id: str) -> str:
+    """A call's id is that of its action and a number."""
+    return call_id[: call_id.rfind("/") + 1]
+
+
+def _key_of(action: str) -> str:
+    step, key, _ = _place_of(action)
+    return f"{step}/{key}"
+
+
+def _place_of(action: str) -> tuple[str, str, tuple[int, int]]:
+    """The step, the key, and which action of the key it is: `step/key-run/number/`."""
+    step, _, rest = action[:-1].rpartition("/")
+    step, _, run = step.rpartition("/")
+    key, _, sequence = run.rpartition("-")
+    try:
+        return step, key, (int(sequence), int(rest))
+    except ValueError:
+        return step, f"{run}/{rest}", (0, 0)
+
+
+def parked_record(epoch: int, attempt: int, actions: Mapping[str, int]) -> Record:
+    return PARKED, epoch, attempt, dict(actions)

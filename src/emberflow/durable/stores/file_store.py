@@ -1,0 +1,145 @@
+"""The built-in store of durable calls: append-only files in a directory that all processes of the job reach.
+
+A process appends to one file at a time, `<owner>.<number>.calls`, of frames (`framing.py`). A torn tail, which a crash
+leaves behind, is dropped when the file is read; any other damage is CorruptData, and nothing is removed. How a process
+shows that it is alive is in `file_lease.py`; its lease also says how much of each file is on disk (`synced_lengths.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from emberflow.durable.stores.file_lease import LEASE_S, FileLeases
+from emberflow.durable.stores.framing import LARGEST, first_bytes, framed
+from emberflow.durable.stores.part_files import PartFiles, owner_of
+from emberflow.durable.stores.synced_lengths import pack_lengths
+from emberflow.events.private_files import make_private_folder, open_private
+from emberflow.events.stored_files import sync_folder, write_json
+
+
+class FileCallStore:
+    pause_s = 0.0
+
+    def __init__(self, directory: Path, *, lease_s: float = LEASE_S) -> None:
+        self.owner = f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._directory = directory
+        self._files = PartFiles(directory, self.owner)
+        self._leases = FileLeases(directory, lease_s)
+        self._number = 0
+        self._file: int | None = None
+        self._size = 0
+        self._synced: dict[int, int] = {}
+        """number of a file of this process -> bytes of it that are on disk"""
+
+    # writing
+
+    def append(self, records: Sequence[bytes], *, sync: bool) -> None:
+        try:
+            if self._file is None:
+                self._file = self._open()
+                self._write(first_bytes())
+            if any(len(record) > LARGEST for record in records):
+                raise OSError(errno.EFBIG, f"a record is larger than {LARGEST:,} bytes")
+            self._write(b"".join(map(framed, records)))
+            if sync:
+                self._sync()
+            if os.fstat(self._file).st_nlink == 0:
+                raise OSError(errno.ESTALE, "another process took this one for dead and removed its part")
+        except OSError as error:
+            raise self._files.failed("cannot be written", error) from error
+
+    def publish(self) -> None:
+        pass  # Other processes of the machine see what is written at once.
+
+    def replace(self, records: Sequence[bytes]) -> None:
+        before = [path for path in self._files.parts() if owner_of(path) == self.owner]
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        self._number += 1
+        self._size = 0
+        if records:
+            self.append(records, sync=True)
+        self._synced = {at: size for at, size in self._synced.items() if at == self._number}
+        self._leases.note(pack_lengths(self._synced))
+        for path in before:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _open(self) -> int:
+        make_private_folder(self._directory)
+        self._leases.take(self.owner)
+        self._leases.note(pack_lengths(self._synced))
+        part = self._files.part(self.owner, self._number)
+        descriptor = open_private(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        # A file whose name is lost is lost, however often it is synced.
+        sync_folder(self._directory)
+        if not self._files.marker.exists():
+            write_json(self._files.marker, {"format": 1, "calls": self._directory.name})
+        return descriptor
+
+    def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        rest = memoryview(data)
+        before = self._size
+        try:
+            while rest:
+                written = os.write(self._file, rest)
+                rest = rest[written:]
+                self._size += written
+        except OSError:
+            self._size = before
+            self._give_up_file()
+            raise
+
+    def _sync(self) -> None:
+        assert self._file is not None
+        try:
+            os.fsync(self._file)
+        except OSError:
+            # What was not written then may never be, and the next fsync would not tell.
+            self._give_up_file()
+            raise
+        self._synced[self._number] = os.fstat(self._file).st_size
+        self._leases.note(pack_lengths(self._synced))
+
+    def _give_up_file(self) -> None:
+        """What follows a torn record would never be read: the next one goes to another file."""
+        assert self._file is not None
+        os.close(self._file)
+        self._file = None
+        self._number += 1
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        self._leases.give_up()
+
+    # reading
+
+    def read_new(self) -> list[tuple[str, list[bytes]]]:
+        return self._files.read_new(self.alive)
+
+    def owners(self) -> list[str]:
+        return sorted(self._files.owners() - {self.owner})
+
+    def alive(self, owner: str) -> bool:
+        return owner == self.owner or self._leases.alive(owner)
+
+    def remove(self, owner: str) -> None:
+        paths = self._files.check(owner, self.alive)
+        # First the lease: as long as it is there, the files that it speaks of must be.
+        self._leases.remove(owner)
+        for path in paths:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)

@@ -1,0 +1,169 @@
+"""Objects of a bucket, or files of any file system that pyarrow reaches, by their path below one address.
+
+Used by `object_store.py` only. Everything that goes wrong leaves here as `CallLogFailed`, without passwords.
+"""
+
+# pyarrow.fs has no types of its own:
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pyarrow import fs
+
+from emberflow.durable.redaction import redacted, shown
+from emberflow.errors import CallLogFailed, describe_cause
+from emberflow.events.private_files import make_private_folder
+
+T = TypeVar("T")
+
+# These have real directories, which must be there before a file can be.
+_WITH_DIRECTORIES = ("local", "hdfs")
+# These are listed folder by folder.
+_IN_SEVERAL_ANSWERS = (*_WITH_DIRECTORIES, "abfs")
+_ONE_ANSWER = 900
+"""A bucket lists a thousand objects at once, folders among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    path: str
+    token: tuple[int | None, int | None]
+    """Changes when the object is written again with another length."""
+
+
+class ObjectFiles:
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._system: Any
+        self._base: str
+        self._system, self._base = self._guarded("cannot be opened", lambda: _open(uri))
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return shown(self._uri)
+
+    def put(self, path: str, data: bytes) -> None:
+        """A new object, all or nothing, but for an empty one that Azure may leave."""
+        if self._system.type_name not in _WITH_DIRECTORIES:
+            self.overwrite(path, data)
+            return
+        # No name that is looked for, until everything is there.
+        draft = f"{path}.draft"
+        self.overwrite(draft, data)
+        base = self._base
+        self._guarded("cannot be written", lambda: self._system.move(f"{base}/{draft}", f"{base}/{path}"))
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """An object that may be there already; a crash may leave a beginning."""
+
+        def put() -> None:
+            full = f"{self._base}/{path}"
+            folder = full.rpartition("/")[0]
+            if self._system.type_name == "local":
+                make_private_folder(folder)
+            elif self._system.type_name in _WITH_DIRECTORIES:
+                self._system.create_dir(folder, recursive=True)
+            with self._system.open_output_stream(full, compression=None) as stream:
+                stream.write(data)
+
+        self._guarded("cannot be written", put)
+
+    def get(self, path: str) -> bytes | None:
+        def get() -> bytes | None:
+            try:
+                with self._system.open_input_stream(f"{self._base}/{path}", compression=None) as stream:
+                    return stream.read()
+            except FileNotFoundError:
+                return None
+            except OSError:
+                # An object that goes while it is read shows in many ways.
+                if self._system.get_file_info(f"{self._base}/{path}").type == fs.FileType.NotFound:
+                    return None
+                raise
+
+        return self._guarded("cannot be read", get)
+
+    def look(self, path: str) -> Listed | None:
+        info = self._guarded("cannot be read", lambda: self._system.get_file_info(f"{self._base}/{path}"))
+        return Listed(path, (info.mtime_ns, info.size)) if info.type == fs.FileType.File else None
+
+    def _list_once(self, folder: str) -> list[Listed]:
+        def listed() -> list[Listed]:
+            start = f"{self._base}/{folder}".rstrip("/")
+            infos = self._system.get_file_info(fs.FileSelector(start, recursive=True, allow_not_found=True))
+            return [
+                Listed(info.path[len(self._base) :].strip("/"), (info.mtime_ns, info.size))
+                for info in infos
+                if info.type == fs.FileType.File
+            ]
+
+        return self._guarded("cannot be read", listed)
+
+    def list(self, folder: str = "") -> list[Listed]:
+        """Everything below a folder, in one request for a thousand objects. What was moved meanwhile is shown at one of
+        its places, if it was not moved twice."""
+        found = self._list_once(folder)
+        while self._system.type_name in _IN_SEVERAL_ANSWERS or len(found) >= _ONE_ANSWER:
+            # Put together from several answers: an object may have been written behind the first, and the one that it
+            # replaces be gone before the last.
+            before, found = found, self._list_once(folder)
+            if {listed.path for listed in before} <= {listed.path for listed in found}:
+                break
+        return found
+
+    def remove(self, path: str) -> None:
+        self._remove(lambda: self._system.delete_file(f"{self._base}/{path}"))
+
+    def remove_folder(self, folder: str) -> None:
+        self._remove(lambda: self._system.delete_dir(f"{self._base}/{folder}"))
+
+    def _remove(self, operation: Callable[[], None]) -> None:
+        def remove() -> None:
+            try:
+                operation()
+            except FileNotFoundError:
+                pass
+
+        self._guarded("cannot be cleaned", remove)
+
+    def _guarded(self, what: str, operation: Callable[[], T]) -> T:
+        try:
+            return operation()
+        except (OSError, ValueError, NotImplementedError) as error:
+            # Without the error itself: its text might hold a key.
+            raise CallLogFailed(
+                f"the log of durable calls in {shown(self._uri)} {what}",
+                cause=redacted(describe_cause(error), self._uri),
+                way_out="check that the bucket or directory exists, has space left and can be written by this process,"
+                " then start the job again",
+                committed="calls whose answer was not written are made again",
+            ) from None
+
+
+# One request instead of three for a small object, and no quarter of an hour until an error shows.
+_BETTER_SETTINGS = {
+    "s3": "allow_delayed_open=true",
+    "gs": "retry_limit_seconds=30",
+    "gcs": "retry_limit_seconds=30",
+}
+
+
+def _open(uri: str) -> tuple[Any, str]:
+    better = _BETTER_SETTINGS.get(uri.partition("://")[0])
+    if better is not None and better.partition("=")[0] not in uri:
+        try:
+            return _opened(uri + ("&" if "?" in uri else "?") + better)
+        except ValueError:
+            pass  # A pyarrow that does not know it, or an address that is wrong anyway.
+    return _opened(uri)
+
+
+def _opened(uri: str) -> tuple[Any, str]:
+    system, path = fs.FileSystem.from_uri(uri)
+    return system, path.rstrip("/")

@@ -1,0 +1,115 @@
+"""The log of durable calls and savepoints: out of any store into a savepoint, and out of a savepoint into any store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from emberflow.durable.index import carried_over, for_another_job
+from emberflow.durable.location import call_store_option, job_store
+from emberflow.durable.redaction import shown
+from emberflow.durable.stores.contract import CallStore
+from emberflow.durable.stores.framing import NEWEST, End, as_part, parse_part
+from emberflow.durable.stores.part_files import PART
+from emberflow.errors import CheckpointUnusable
+from emberflow.events.codecs import decode, encode
+from emberflow.events.stored_files import corrupt, read_json, write_json
+from emberflow.plan.job_contract import JobConfig
+from emberflow.savepoints.form import CALLS_FOLDER, damaged
+from emberflow.savepoints.restore import SavepointStart
+from emberflow.savepoints.writer import SavepointWriter
+
+PLACE = "call-store.json"
+_FORMAT = 1
+_LOST = "delete it and give the job's option call_store in full: --call-store ADDRESS"
+_AT_ONCE = 1_000
+"""Records that are written together: a database takes so much in one statement, and no more."""
+
+
+class CallsCopy:
+    """What a job has recorded in a store, on its way into a savepoint; the job may be running. The store is the copy's
+    own, and closed with it."""
+
+    def __init__(self, store: CallStore) -> None:
+        self._store = store
+        self._parts: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+    def read(self) -> None:
+        """All that is recorded by now. Done again, it costs only what is new; what the job has forgotten meanwhile stays
+        in the copy and does no harm."""
+        self._parts += [as_part(records) for _, records in self._store.read_new()]
+
+    def into(self, writer: SavepointWriter) -> None:
+        for number, data in enumerate(self._parts):
+            writer.calls(f"{number:06d}{PART}", data)
+
+
+def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
+    """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
+    records = [
+        encode(for_another_job(record))
+        for name, data in start.reader.call_files()
+        if name.endswith(PART)
+        for record in map(decode, _whole(data, start.reader.path / CALLS_FOLDER / name))
+        if carried_over(record, start.first_epoch)
+    ]
+    if records:
+        store = job_store(address, directory, job_id)
+        try:
+            for first in range(0, len(records), _AT_ONCE):
+                store.append(records[first : first + _AT_ONCE], sync=True)
+        finally:
+            store.close()
+
+
+def _whole(data: bytes, path: Path) -> list[bytes]:
+    """The records of a part in a savepoint, which is written at once."""
+    parsed = parse_part(data)
+    # A copy of the version before may hold the torn tail of a file.
+    if parsed.end is End.CLEAN or (parsed.end is End.PARTIAL and parsed.version < NEWEST):
+        return parsed.records
+    raise damaged(str(path))
+
+
+# where the log of a job is that does not run
+
+
+def note_place(config: JobConfig) -> None:
+    """Leaves behind where the job's log is kept, if that is not in its checkpoint directory; never a password."""
+    address = call_store_option(config)
+    if config.checkpoint_dir is None:
+        return
+    path = Path(config.checkpoint_dir) / PLACE
+    if not address:
+        path.unlink(missing_ok=True)
+        return
+    if "://" not in address:
+        address = str(Path(address).expanduser().resolve())
+    body = {"format": _FORMAT, "call_store": shown(address), "whole": shown(address) == address}
+    write_json(path, body)
+
+
+def noted_place(home: Path) -> str:
+    """The address of the job's log, empty for its checkpoint directory. Raises CheckpointUnusable if only the job itself
+    knows all of it."""
+    path = home / PLACE
+    try:
+        body = read_json(path, newest=_FORMAT, way_out=_LOST)
+    except FileNotFoundError:
+        return ""
+    address, whole = body.get("call_store"), body.get("whole")
+    if not isinstance(address, str) or not isinstance(whole, bool):
+        raise corrupt(path, "it does not say where the calls are", _LOST)
+    if not whole:
+        raise CheckpointUnusable(
+            f"the job in {home} keeps its durable calls in {address}, and its checkpoint directory holds no password",
+            way_out="give the job's option call_store in full: --call-store ADDRESS",
+            committed="no savepoint was made; without the calls, runs in flight would make theirs again",
+        )
+    return address

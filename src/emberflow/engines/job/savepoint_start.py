@@ -1,0 +1,106 @@
+"""What every engine does when a job begins from a savepoint, and what it leaves behind so that one can be taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emberflow.connectors.sink import sink_failed
+from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.job_contract import JobConfig
+from emberflow.plan.specs import SinkSpec
+from emberflow.savepoints.restore import SavepointStart, open_start
+from emberflow.savepoints.wiring import (
+    FILE,
+    Wiring,
+    missing_wiring,
+    read_wiring,
+    wiring_of,
+    write_wiring,
+)
+
+
+def check_savepoint(graph: JobGraph, config: JobConfig) -> None:
+    """Before a checkpoint directory is made: a savepoint that does not fit leaves no trace in it."""
+    if config.savepoint is not None and not (config.checkpoint_dir and Path(config.checkpoint_dir).exists()):
+        start_of(graph, config, has_checkpoint=False)
+
+
+def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> SavepointStart | None:
+    """The savepoint that the job begins with. A job that has a checkpoint of its own goes on from that."""
+    if has_checkpoint:
+        return None
+    if config.savepoint is None:
+        _check_not_begun(config.checkpoint_dir)
+        return None
+    return open_start(
+        config.savepoint,
+        graph,
+        config.max_parallelism,
+        allow_non_restored_state=config.allow_non_restored_state,
+    )
+
+
+def _check_not_begun(directory: str | None) -> None:
+    """A job that was to begin from a savepoint and has no checkpoint yet must not begin without it."""
+    known = directory is not None and (Path(directory) / FILE).exists()
+    if known and directory is not None and read_wiring(Path(directory)).first_epoch:
+        raise CheckpointUnusable(
+            f"the job in {directory} was to begin from a savepoint and has no checkpoint yet",
+            way_out="start it with the savepoint again, or with an empty checkpoint directory",
+        )
+
+
+def keep_wiring(
+    graph: JobGraph,
+    directory: str | None,
+    start: SavepointStart | None,
+    *,
+    by_number: bool = False,
+    has_checkpoint: bool = False,
+) -> Wiring:
+    """The job's wiring, stored in its checkpoint directory. The first epoch stays what it was at the first start.
+    `by_number`: the engine finds a step's state by the number of its stage, so that must stay what it was."""
+    known = directory is not None and (Path(directory) / FILE).exists()
+    if start is not None:
+        wiring = start.wiring
+    elif known and directory is not None:
+        stored = read_wiring(Path(directory))
+        wiring = wiring_of(graph, stored.first_epoch)
+        if by_number and stored.stages != wiring.stages:
+            raise ProgramChanged(
+                f"the steps come in another order than when the checkpoint in {directory} was made: "
+                f"{', '.join(stored.stages)} then, {', '.join(wiring.stages)} now",
+                way_out="bring the old order back, or make a savepoint of the checkpoint "
+                "(emberflow savepoint create) and start from that",
+                committed="the checkpoint was not touched",
+            )
+    elif by_number and has_checkpoint and directory is not None:
+        raise missing_wiring(Path(directory))
+    else:
+        wiring = wiring_of(graph)
+    if directory is not None:
+        write_wiring(Path(directory), wiring)
+    return wiring
+
+
+def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
+    """Outputs that were promised when the savepoint was taken become visible, if they are not; a sink takes what it has
+    as a repetition."""
+    prepared = start.reader.prepared()
+    if prepared is None:
+        return
+    job_id, epoch, parts = prepared
+    for node in graph.sinks:
+        if node.uid in parts and isinstance(node.spec, SinkSpec):
+            try:
+                node.spec.sink.commit(job_id, node.uid, epoch, parts[node.uid])
+            except BaseException as error:
+                raise sink_failed(node.name, "commit", error) from error
+
+
+def job_has_ended() -> InvalidArgument:
+    return InvalidArgument(
+        "the job has ended, so no savepoint can be taken of it while it runs",
+        way_out="make one of its checkpoint directory: emberflow savepoint create CHECKPOINT_DIR SAVEPOINT_DIR",
+    )

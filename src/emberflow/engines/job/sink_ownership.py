@@ -1,0 +1,144 @@
+"""Sinks at the start of a job: earlier starts lose them, and what they have committed is compared with the job's state.
+
+A sink drops an epoch that it has committed before. So state that is older than its sinks would lose output, and state that
+is newer than its sinks has lost some: both are refused. A *mark* is what state knows of a sink: which ledger it was, and
+the last two epochs with output for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from emberflow.connectors.sink import Committed, sink_failed
+from emberflow.errors import InvalidArgument, SinkMismatch
+from emberflow.events.fence import Fence
+from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.job_contract import JobConfig
+from emberflow.plan.specs import SinkSpec
+
+Mark = tuple[str, int, int]
+"""A ledger, the last epoch with output for the sink, the one before that; -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEpochs:
+    """How far a job's state is."""
+
+    directory: str
+    newest: int
+    """The newest epoch that a sink may have committed; -1 without state."""
+    repeated: int | None
+    """The epoch whose output is committed once more, if there is one: a sink may not have it yet."""
+    marks: Mapping[str, Mark] = field(default_factory=dict[str, Mark])
+
+
+def newest_start(graph: JobGraph, job_id: str) -> int:
+    """The largest fencing epoch that the job's sinks know. It is ahead of the checkpoint directory if a copy of that was
+    started: whether this directory is the right one is then for its state to tell, and not for the number of its starts."""
+    found = 0
+    for node in graph.sinks:
+        if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
+            try:
+                found = max(found, node.spec.sink.newest_start(job_id, node.uid))
+            except BaseException as error:
+                raise sink_failed(node.name, "open", error) from error
+    return found
+
+
+def take_over_sinks(graph: JobGraph, job_id: str, fence: Fence) -> dict[str, Committed]:
+    """From here on nothing becomes visible by an earlier start of the job, whatever its process does. Returns what sinks
+    have on record, by uid; those that cannot tell are left out."""
+    found: dict[str, Committed] = {}
+    for node in graph.sinks:
+        if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
+            try:
+                committed = node.spec.sink.take_over(job_id, node.uid, fence.epoch)
+            except BaseException as error:
+                raise sink_failed(node.name, "open", error) from error
+            if committed is not None:
+                found[node.uid] = committed
+    return found
+
+
+def accepts_sinks(config: JobConfig) -> bool:
+    """The option `accept_sinks`: output that a sink has lost is given up."""
+    wanted = config.options.get("accept_sinks", False)
+    if not isinstance(wanted, bool):
+        raise InvalidArgument(f"the option 'accept_sinks' must be True or False, not {wanted!r}")
+    return wanted or bool(os.environ.get("EMBERFLOW_ACCEPT_SINKS"))
+
+
+def matched_marks(
+    graph: JobGraph, found: Mapping[str, Committed], state: StateEpochs, *, accept: bool
+) -> tuple[dict[str, Mark], set[str]]:
+    """The marks that the job goes on with, and the uids of sinks whose lost output was given up. Raises SinkMismatch."""
+    nodes = {node.uid: node for node in graph.sinks}
+    marks: dict[str, Mark] = {}
+    given_up: set[str] = set()
+    for uid, committed in found.items():
+        if committed.epoch > state.newest:
+            raise _state_is_older(nodes[uid], committed, state)
+        mark = state.marks.get(uid)
+        if mark is not None and not _belongs(mark, committed, state.repeated):
+            if not accept:
+                raise _sink_is_older(nodes[uid], mark, committed, state)
+            given_up.add(uid)
+            mark = None
+        if mark is None or mark[1] < 0:
+            # A mark without output binds the sink to no ledger: output that follows goes to the one that is there now.
+            mark = (committed.ledger, committed.epoch, committed.epoch)
+        marks[uid] = mark
+    return marks, given_up
+
+
+def _belongs(mark: Mark, committed: Committed, repeated: int | None) -> bool:
+    ledger, last, before = mark
+    if last < 0:
+        return True  # Nothing was ever written there.
+    allowed = {last, before} if last == repeated else {last}
+    return ledger == committed.ledger and committed.epoch in allowed
+
+
+def moved_on(marks: dict[str, Mark], epoch: int, with_output: Collection[str]) -> dict[str, Mark]:
+    """The marks when an epoch's output has been prepared for some sinks."""
+    return {
+        uid: (mark[0], epoch, mark[1]) if uid in with_output and epoch > mark[1] else mark
+        for uid, mark in marks.items()
+    }
+
+
+def _state_is_older(node: StreamNode, committed: Committed, state: StateEpochs) -> SinkMismatch:
+    what = f"ends with epoch {state.newest}" if state.newest >= 0 else "is gone"
+    return SinkMismatch(
+        f"the job's state does not belong to what {_named(node)} has committed: the sink is at epoch "
+        f"{committed.epoch}, the state in {state.directory} {what}",
+        cause="files of the checkpoint directory were deleted, damaged or restored from an older copy",
+        way_out="restore the checkpoint directory as it was; without it, start over with an empty checkpoint directory and "
+        "another output folder, which makes all output again, or from a savepoint",
+        committed="nothing was changed; going on would lose the output between the two",
+    )
+
+
+def _sink_is_older(node: StreamNode, mark: Mark, committed: Committed, state: StateEpochs) -> SinkMismatch:
+    if committed.ledger != mark[0]:
+        cause = "the folder or its _emberflow folder was emptied or deleted, or the program names another one"
+        at = "does not have the record of what this job has committed"
+    else:
+        cause = "the folder was restored from an older copy, or files of its _emberflow folder were deleted"
+        at = f"is at epoch {committed.epoch}"
+    return SinkMismatch(
+        f"{_named(node)} {at}; by the state in {state.directory} its last output is that of epoch {mark[1]}",
+        cause=cause,
+        way_out="bring the sink's folder back; or, to write only what is still to come and do without the output before it, "
+        'call env.set_option("accept_sinks", True) or use --accept-sinks',
+        committed="nothing was changed",
+    )
+
+
+def _named(node: StreamNode) -> str:
+    """With its place, which is the name of a sink that was given none."""
+    place = node.spec.sink.describe() if isinstance(node.spec, SinkSpec) else node.name
+    return f"sink {node.name!r}" + ("" if place == node.name else f" ({place})")

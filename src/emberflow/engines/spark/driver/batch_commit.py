@@ -1,0 +1,77 @@
+"""Committing a micro-batch: what its tasks prepared becomes visible in all sinks.
+
+Called by Spark on the driver after all tasks of a batch have ended, possibly again for the same batch. Records that
+are wanted in the driver (print, collect) are committed as one file per batch in the job's client folder, which the
+driver reads in order (`ClientFolder`).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+from emberflow.engines.spark.driver.sink_marks import note_output
+from emberflow.engines.spark.wire.job_sinks import guard_sink, sink_of
+from emberflow.engines.spark.wire.job_spec import load_spec
+from emberflow.events.codecs import decode
+from emberflow.events.packets import decode_packet
+from emberflow.events.private_files import make_private_folder
+from emberflow.events.stored_files import write_atomically
+
+
+def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
+    """All tasks of a batch are done: their parts become visible. May be called again for the same batch."""
+    spec = load_spec(data)
+    spec.fence.check()
+    decoded: list[tuple[dict[int, Any], list[tuple[int, int, bytes]]]] = [
+        decode(message) for message in messages
+    ]
+    committing = [
+        (node, sink, [prepared[number] for prepared, _ in decoded if prepared.get(number) is not None])
+        for number in range(len(spec.graph.sinks))
+        for node, sink in [sink_of(spec, number)]
+        if not sink.to_client and not sink.discards
+    ]
+    note_output(spec, epoch, {node.uid for node, _, parts in committing if parts})
+    for node, sink, parts in committing:
+        guard_sink(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
+    to_client = [item for _, items in decoded for item in items]
+    if to_client:
+        path = Path(spec.client_dir)
+        make_private_folder(path)
+        write_atomically(path / f"{epoch:010d}.batch", pickle.dumps(to_client, 5))
+
+
+class ClientFolder:
+    """The driver's side: committed batches in order, each once."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._delivered = -1
+
+    def forget_earlier(self) -> None:
+        """What an earlier run of the program has committed was delivered then."""
+        for _, path in self._files():
+            os.unlink(path)
+
+    def take(self) -> list[tuple[int, int, Any]]:
+        """(sink, subtask, batch) of everything committed since the last call."""
+        found: list[tuple[int, int, Any]] = []
+        for epoch, path in self._files():
+            if epoch > self._delivered:
+                self._delivered = epoch
+                with open(path, "rb") as file:
+                    items = pickle.load(file)
+                found.extend((number, subtask, decode_packet(raw).batch) for number, subtask, raw in items)
+            # A batch that Spark repeats is written again under its old number: delivered once is enough.
+            os.unlink(path)
+        return found
+
+    def _files(self) -> list[tuple[int, str]]:
+        try:
+            names = sorted(name for name in os.listdir(self._directory) if name.endswith(".batch"))
+        except FileNotFoundError:
+            return []
+        return [(int(name.split(".")[0]), os.path.join(self._directory, name)) for name in names]

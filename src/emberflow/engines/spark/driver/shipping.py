@@ -1,0 +1,87 @@
+"""Code for Spark's processes: this package and the user's own modules, as one archive.
+
+Spark's ways of sending files do not reach every Python process it starts (offset planning, state pre-initialisation,
+tasks behind Connect), so the archive travels inside the functions themselves and unpacks itself where it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import site
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import cloudpickle
+
+from emberflow.errors import NotSupported
+
+_LIMIT_BYTES = 20 * 1024 * 1024
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def make_archive() -> tuple[bytes, str]:
+    """A zip of emberflow and of every loaded module that is neither installed nor part of Python, and its digest."""
+    files = _package_files() | _user_files()
+    size = sum(len(content) for content in files.values())
+    if size > _LIMIT_BYTES:
+        raise NotSupported(
+            f"the program's own modules are {size // 2**20} MB, too much to send with every task",
+            way_out="install them on the cluster, or start the program outside of the large source tree",
+        )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            # A fixed date: equal files must give an equal digest.
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), files[name], zipfile.ZIP_DEFLATED)
+    data = buffer.getvalue()
+    return data, hashlib.sha256(data).hexdigest()
+
+
+def _package_files() -> dict[str, bytes]:
+    """emberflow and the one package that its core needs."""
+    roots = [Path(__file__).resolve().parents[3], Path(str(cloudpickle.__file__)).resolve().parent]
+    return {
+        str(path.relative_to(root.parent)): path.read_bytes()
+        for root in roots
+        for path in root.rglob("*.py")
+        if "__pycache__" not in path.parts
+    }
+
+
+def _user_files() -> dict[str, bytes]:
+    installed = _installed_roots()
+    files: dict[str, bytes] = {}
+    for name, module in list(sys.modules.items()):
+        path = _source(module)
+        if path is None or name == "__main__" or name.split(".")[0] == "emberflow":
+            continue
+        if any(path.is_relative_to(root) for root in installed):
+            continue
+        target = name.replace(".", "/") + ("/__init__.py" if path.name == "__init__.py" else ".py")
+        try:
+            files[target] = path.read_bytes()
+        except OSError:
+            continue
+    for target in list(files):
+        # A package without an __init__ of its own still has to be found inside the archive.
+        for parent in Path(target).parents:
+            if str(parent) != ".":
+                files.setdefault(f"{parent}/__init__.py", b"")
+    return files
+
+
+def _source(module: ModuleType | None) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve() if isinstance(file, str) and file.endswith(".py") else None
+
+
+def _installed_roots() -> set[Path]:
+    roots = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
+    roots += [sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_prefix})["stdlib"]]
+    # A .pth file may lead to the packages of another environment.
+    roots += [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    return {Path(root).resolve() for root in roots}

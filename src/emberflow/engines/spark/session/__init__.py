@@ -1,0 +1,4 @@
+"""Getting a Spark session: Java, Spark's settings, and how Python processes start.
+
+Called by `engines/spark/engine.py` and `emberflow doctor`; knows nothing of jobs.
+"""

@@ -1,0 +1,151 @@
+"""What is shipped to Spark's workers: the job, as bytes, and how a worker brings it back to life.
+
+User classes of `__main__` are carried along and put into the worker's own `__main__`, so that records and state that
+hold them are pickled by name, quickly, and fit the program's next version after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cloudpickle
+
+from emberflow.connectors.source import Source
+from emberflow.engines.spark.wire.packet_rows import group_ids
+from emberflow.errors import NotSerializable, describe_cause
+from emberflow.events.fence import NO_FENCE, Fence
+from emberflow.operators.channels import ChannelId
+from emberflow.plan.graphs.job_graph import JobGraph, idle_timeouts
+from emberflow.plan.specs import SourceSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    graph: JobGraph
+    job_id: str
+    parallelism: int
+    max_parallelism: int
+    batch: bool
+    channels: dict[int, int]
+    """stage -> number of channels it sends"""
+    at_end: dict[int, bool]
+    """stage -> its channels' watermarks count at the end of a batch only"""
+    max_records: int
+    client_dir: str
+    parameters: dict[str, str] = field(default_factory=dict[str, str])
+    calls_dir: str = ""
+    """Where workers keep the log of durable calls, if `call_store` names no other place; no log without it."""
+    call_store: str = ""
+    limits_dir: str = ""
+    """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
+    part of every limit."""
+    fence: Fence = NO_FENCE
+    """Of this start of the job; without a checkpoint directory there is none."""
+    ticking_stage: int | None = None
+    """The source stage that asks for batches without input while runs are parked."""
+    first_epoch: int = 0
+    """The epoch of batch 0: a job that began from a savepoint goes on counting where that was taken."""
+    start_positions: dict[int, list[list[Any]]] = field(default_factory=dict[int, list[list[Any]]])
+    """source stage -> [position, ended] of each channel when the job began"""
+    from_savepoint: bool = False
+    hold_file: str = ""
+    """While it is there, sources give nothing more: the job is about to be stopped between two batches."""
+    spread_over: int = 0
+    """How many partitions the numbers of key groups are chosen for; 0: as many as there are tasks."""
+    for_one_query: bool = False
+    """Whether the job's directory serves a query that the user starts, and so only one."""
+    deadline_ms: int = 1_000
+    """How long a micro-batch waits for agents' calls before it leaves them to the background."""
+
+    def input_channels(self, stage_id: int) -> list[ChannelId]:
+        return [
+            (item.id, channel)
+            for item in self.graph.inputs_of(stage_id)
+            for channel in range(self.channels[item.source_stage])
+        ]
+
+    @property
+    def group_numbers(self) -> tuple[int, ...]:
+        """By key group: its number as Spark sees it."""
+        return group_ids(self.max_parallelism, self.spread_over or self.parallelism)
+
+    def idle_of(self, stage_id: int) -> dict[int, int]:
+        timeouts = idle_timeouts(self.graph)
+        return {item.id: timeouts[item.id] for item in self.graph.inputs_of(stage_id) if item.id in timeouts}
+
+
+class SourceElsewhere(Source[Any]):
+    """Stands for a source in a stage that does not read it: a collection may be large."""
+
+    def __init__(self, source: Source[Any]) -> None:
+        self.bounded = source.bounded
+        self.ordered = source.ordered
+
+
+def for_stage(spec: JobSpec, stage_id: int | None) -> JobSpec:
+    """The job as one stage needs it: only a source stage carries its source, and where that begins."""
+    head = None if stage_id is None else spec.graph.stages[stage_id].head
+    nodes = tuple(
+        replace(node, spec=SourceSpec(source=SourceElsewhere(node.spec.source)))
+        if isinstance(node.spec, SourceSpec) and node.id != head
+        else node
+        for node in spec.graph.stream_graph.nodes
+    )
+    stream_graph = replace(spec.graph.stream_graph, nodes=nodes)
+    positions = {number: item for number, item in spec.start_positions.items() if number == stage_id}
+    graph = replace(spec.graph, stream_graph=stream_graph)
+    return replace(spec, graph=graph, start_positions=positions)
+
+
+def dump_spec(spec: JobSpec) -> bytes:
+    """Bytes of a job; raises NotSerializable naming the function that cannot travel."""
+    main = sys.modules.get("__main__")
+    types = {
+        name: value
+        for name, value in vars(main).items()
+        if isinstance(value, type) and value.__module__ == "__main__"
+    }
+    try:
+        return cloudpickle.dumps((spec, types), 5)
+    except Exception as error:
+        raise _blame(spec, error) from error
+
+
+def _blame(spec: JobSpec, error: BaseException) -> NotSerializable:
+    way_out = "open connections, locks and files in open() instead of keeping them in the function"
+    for node in spec.graph.stream_graph.nodes:
+        try:
+            cloudpickle.dumps(node.spec, 5)
+        except Exception as cause:
+            where = f" ({node.location})" if node.location else ""
+            return NotSerializable(
+                f"the function of step {node.name!r}{where} cannot be sent to Spark's workers",
+                cause=describe_cause(cause),
+                way_out=way_out,
+            )
+    return NotSerializable(
+        "the program cannot be sent to Spark's workers", cause=describe_cause(error), way_out=way_out
+    )
+
+
+_loaded: dict[str, JobSpec] = {}
+_KEPT = 8
+
+
+def load_spec(data: bytes) -> JobSpec:
+    """The job behind the bytes, once per process."""
+    digest = hashlib.sha256(data).hexdigest()
+    spec = _loaded.get(digest)
+    if spec is None:
+        spec, types = pickle.loads(data)
+        main: Any = sys.modules["__main__"]
+        for name, value in types.items():
+            setattr(main, name, value)
+        while len(_loaded) >= _KEPT:
+            del _loaded[next(iter(_loaded))]
+        _loaded[digest] = spec
+    return spec

@@ -1,0 +1,199 @@
+"""What a task of a micro-batch did, where that depends on the moment, written down so that a repetition does the same.
+
+Spark repeats a micro-batch that it has not committed, and every sink drops the output of a batch that it has committed
+already. A repetition must therefore come to the same end: not only which input it takes (offsets and the batch's time
+are Spark's to keep), but which calls had ended by the deadline, which runs were parked, how an action failed. A stage
+whose head `decides` such things has its state writes, timers and rows recorded per key group; the record is stored before
+the task ends, behind the answers that it rests on. The first record stays. Every other attempt at the task replays it
+instead of running the operators. It is dropped when the batch is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from emberflow.durable.decisions import DecisionStore
+from emberflow.durable.log import Notes
+from emberflow.engines.spark.worker.packing import Row
+from emberflow.errors import CheckpointUnusable, CorruptData, EngineFailed
+from emberflow.events.codecs import decode, encode
+
+_VERSION = 1
+_QUERY = "query"
+HOT = -1
+"""In the place of a bucket: the group's hot blob."""
+
+Write = tuple[int, int, bytes | None]
+"""stage, bucket of the cold store or HOT, new content or None if it is removed"""
+
+
+@dataclass(slots=True)
+class GroupRecord:
+    """What serving one key group read and changed."""
+
+    received: int = 0
+    writes: list[Write] = field(default_factory=list[Write])
+    timers: list[int] = field(default_factory=list[int])
+
+
+class TaskRecord:
+    """Of one task: being written, or being replayed."""
+
+    def __init__(self, store: DecisionStore, query: str, epoch: int, place: str) -> None:
+        self._store = store
+        self._name = _name(query, epoch, place)
+        self._epoch = epoch
+        self.groups: dict[int, GroupRecord] = {}
+        self.rows: list[Row] = []
+        """What was sent. In the order of sending, which is not that of groups: a call of one may end while another one
+        is served."""
+        self.ended: set[int] = set()
+        """Stages whose input has come to its end."""
+        # Spark has committed the batch before this one.
+        store.forget(_name(query, epoch - 1, place))
+        found = store.find(self._name)
+        self.replays = found is not None
+        self.notes: Notes = []
+        self._served: set[int] = set()
+        if found is not None:
+            self._load(found)
+
+    def group(self, kg: int) -> GroupRecord:
+        found = self.groups.get(kg)
+        if found is None:
+            found = self.groups[kg] = GroupRecord()
+        return found
+
+    # replaying
+
+    def first_touch(self, kg: int) -> GroupRecord | None:
+        """The group's record when it is asked for the first time."""
+        if kg in self._served:
+            return None
+        self._served.add(kg)
+        return self.groups.get(kg)
+
+    def take_rows(self) -> Iterator[Row]:
+        """What was sent; once."""
+        rows, self.rows = self.rows, []
+        yield from rows
+
+    def check_received(self, received: dict[int, int]) -> None:
+        """Raises unless the repetition was given the same input."""
+        before = {kg: group.received for kg, group in self.groups.items() if group.received}
+        if before != received or not self._served >= self.groups.keys():
+            raise CheckpointUnusable(
+                f"micro-batch {self._epoch} is repeated with other input than before: {sum(received.values()):,} records "
+                f"in {len(received):,} key groups instead of {sum(before.values()):,} in {len(before):,}",
+                cause="a source, or a function before the agent, gave other records for the same positions",
+                way_out="let sources and functions give the same records again; to go on without what this batch "
+                "had begun, start from an earlier savepoint",
+                committed="a sink may have committed the batch; it was not repeated",
+            )
+
+    # recording
+
+    def store(self, notes: Notes) -> None:
+        """Before the task ends. Raises if another attempt has stored its record meanwhile: what this one sent must not
+        be committed."""
+        # Without groups that only let rows pass: in which groups those travel may depend on when a call ended.
+        groups = [
+            (kg, item.received, item.writes, item.timers)
+            for kg, item in self.groups.items()
+            if item.received or item.writes or item.timers
+        ]
+        data = encode((_VERSION, groups, self.rows, sorted(self.ended), notes))
+        if not self._store.decide(self._name, data):
+            raise EngineFailed(
+                f"another attempt at a task of micro-batch {self._epoch} has ended meanwhile",
+                way_out="Spark repeats the task; if the job has failed, start it again",
+                committed="this attempt's output was not committed",
+            )
+
+    def _load(self, data: bytes) -> None:
+        version, *body = decode(data)
+        if version != _VERSION:
+            raise CorruptData(
+                f"the decisions of micro-batch {self._epoch} have format {version}",
+                way_out="update emberflow",
+            )
+        groups, self.rows, ended, self.notes = body
+        self.groups = {kg: GroupRecord(*rest) for kg, *rest in groups}
+        self.ended = set(ended)
+
+
+def check_query(store: DecisionStore, query: str) -> None:
+    """Raises unless this is the first query that uses a job's directory, or that one started again: two would take each
+    other's calls for their own."""
+    found = store.find(_QUERY)
+    if found is None:
+        store.decide(_QUERY, query.encode())
+        found = store.find(_QUERY) or b""
+    first = found.decode()
+    if first != query:
+        raise CheckpointUnusable(
+            f"the checkpoint directory of this DataFrame belongs to the query {first}, not to {query}",
+            cause="a DataFrame with a checkpoint_dir is for one streaming query and its checkpointLocation",
+            way_out="start the query with the checkpointLocation that it had, or call to_dataframe() with an empty "
+            "checkpoint_dir for another query",
+            committed="nothing of the current batch was committed",
+        )
+
+
+def _name(query: str, epoch: int, place: str) -> str:
+    return f"{query}.{epoch}.{place}"
+
+
+class RecordedState:
+    """The Spark state variables of one stage, for the group that is being served; what is written is noted."""
+
+    def __init__(self, number: int, hot: Any, cold: Any) -> None:
+        self._number = number
+        self._hot = hot
+        self._cold = cold
+        self.noted: GroupRecord | None = None
+        self.known: set[int] = set()
+        """Groups that have a hot blob, as far as this process knows."""
+
+    def get_hot(self, kg: int) -> bytes | None:
+        # Spark logs a warning when a missing value is read, so a group that is not known is asked for first.
+        if kg not in self.known:
+            if not self._hot.exists():
+                return None
+            self.known.add(kg)
+        found = self._hot.get()
+        return None if found is None else bytes(found[0])
+
+    def put_hot(self, kg: int, data: bytes) -> None:
+        self._hot.update((data,))
+        # It is never cleared. If the batch is given up, so that it is missing after all, the next look costs a warning.
+        self.known.add(kg)
+        self._note(HOT, data)
+
+    # the cold store of a GroupLayout
+
+    def get(self, bucket: int) -> bytes | None:
+        found = self._cold.getValue((bucket,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, bucket: int, data: bytes) -> None:
+        self._cold.updateValue((bucket,), (data,))
+        self._note(bucket, data)
+
+    def remove(self, bucket: int) -> None:
+        self._cold.removeKey((bucket,))
+        self._note(bucket, None)
+
+    def _note(self, bucket: int, data: bytes | None) -> None:
+        if self.noted is not None:
+            self.noted.writes.append((self._number, bucket, data))
+
+    def write_again(self, bucket: int, data: bytes | None) -> None:
+        if data is None:
+            self._cold.removeKey((bucket,))
+        elif bucket == HOT:
+            self._hot.update((data,))
+        else:
+            self._cold.updateValue((bucket,), (data,))

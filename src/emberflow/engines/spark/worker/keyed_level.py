@@ -1,0 +1,409 @@
+"""The keyed stages of one level inside `transformWithState`: one call per key group and micro-batch.
+
+Two phases where calls are awaited: all groups of a partition start their calls first; a timer at the batch's own
+timestamp, which Spark fires after the last group, then waits for them. State is touched on the task's thread only.
+
+A batch waits for agents' calls until its deadline. What then still waits is parked: stored with its key, and looked at
+again in every batch until its action has ended somewhere. Stages that decide such things are recorded, and a repeated
+batch replays the record (`batch_record.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.engines.spark.wire.initial_state import fill
+from emberflow.engines.spark.wire.job_spec import load_spec
+from emberflow.engines.spark.wire.packet_rows import PARKED
+from emberflow.engines.spark.worker.batch_record import RecordedState, TaskRecord, check_query
+from emberflow.engines.spark.worker.packing import Row, key_groups
+from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, decisions, open_stage
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.packets import Packet, decode_packet
+from emberflow.operators.channels import ChannelId, is_hold
+from emberflow.operators.group_layout import GroupLayout
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.scope import Scope
+
+_EMPTY = Batch([])
+_LATEST_MS = 2**62
+"""Spark's timers are set no later: a pair of them must fit into 64 bits, and nobody waits that long."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A group that is being worked on."""
+
+    layout: GroupLayout
+    scope: Scope
+    held: int | None
+    """The watermark at which the group stayed behind when it was stored."""
+
+
+class _StageState:
+    """One stage of the level with its Spark state variables."""
+
+    def __init__(
+        self,
+        number: int,
+        stage: WorkerStage,
+        variables: RecordedState,
+        channels: list[ChannelId],
+        idle: dict[int, int],
+    ) -> None:
+        assert stage.task.head is not None
+        self.number = number
+        self.stage = stage
+        self.head: KeyedOperator = stage.task.head
+        self.variables = variables
+        self.channels = channels
+        self.idle = idle
+        self.parked: list[Row] = []
+        """Tell how many runs groups have parked."""
+
+
+class KeyedLevel:
+    """A processor's logic; made anew by Spark for every task."""
+
+    def __init__(self, data: bytes, stage_ids: list[int], *, timed: bool) -> None:
+        self._data = data
+        self._stage_ids = stage_ids
+        self._timed = timed
+        self._stages: dict[int, _StageState] = {}
+        self._handle: Any = None
+        self._ended: set[int] = set()
+        self._open: dict[tuple[int, int], _Opened] = {}
+        """(group, stage) of groups whose calls are in flight: their state is written in phase two."""
+        self._left: set[tuple[int, int]] = set()
+        """Groups that are done in this batch."""
+        self._pairs = False
+        self._deadline_s = 0.0
+        self._record: TaskRecord | None = None
+        """Of the stages that decide something; none if there is no such stage."""
+        self._received: dict[int, int] = {}
+
+    def init(self, handle: Any, make_value: Any, make_map: Any) -> None:
+        """`make_value(name)` and `make_map(name)` create Spark's state variables."""
+        from pyspark import TaskContext
+
+        self._handle = handle
+        context = TaskContext.get()
+        assert context is not None, "state is only touched inside tasks"
+        partition = context.partitionId()
+        variables = {
+            number: RecordedState(number, make_value(f"hot{number}"), make_map(f"cold{number}"))
+            for number in self._stage_ids
+        }
+        spec = load_spec(self._data)
+        self._groups = key_groups(spec.max_parallelism)
+        self._numbers = {number: group for group, number in enumerate(spec.group_numbers)}
+        batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        opened = {number: open_stage(self._data, number, partition)[1] for number in variables}
+        for stage in opened.values():
+            # First all of them: none may hear of calls that another one has not yet given up.
+            stage.abandon()
+        for number, found in variables.items():
+            stage = opened[number]
+            found.known = stage.stored
+            stage.exits.new_batch(partition << 32, 0)
+            if stage.task.head is not None:
+                stage.task.head.failed = False
+            stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
+            self._stages[number] = _StageState(
+                number, stage, found, spec.input_channels(number), spec.idle_of(number)
+            )
+        self._pairs = any(state.head.parks for state in self._stages.values())
+        if any(state.head.decides for state in self._stages.values()):
+            query = context.getLocalProperty("sql.streaming.queryId") or spec.job_id
+            place = f"{self._stage_ids[0]}.{partition}"
+            if spec.for_one_query:
+                check_query(decisions(spec), query)
+            self._record = TaskRecord(decisions(spec), query, spec.first_epoch + batch_id, place)
+        # From here, not from the batch's timestamp: a repeated batch has an old one.
+        self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
+
+    def on_rows(self, kg: int, rows: Iterable[Any], now_ms: int) -> Iterator[Row]:
+        """A group's packets of this batch."""
+        packets: dict[int, list[Packet]] = {}
+        clock_ms = now_ms
+        for row in rows:
+            if not self._timed:
+                clock_ms = row[5]
+            if row[1] in self._stages:
+                packets.setdefault(row[1], []).append(decode_packet(bytes(row[4])))
+            else:
+                yield (row[0], row[1], row[2], row[3], bytes(row[4]))
+        yield from self._serve(kg)
+        waits = False
+        for number, arrived in packets.items():
+            state = self._stages[number]
+            if self._note_received(state, kg, arrived):
+                continue
+            opened = self._enter(state, kg, clock_ms)
+            deliver(state.head, arrived)
+            self._work(state, kg, opened, now_ms)
+            waits = waits or state.stage.task.calls_in_flight > 0
+            yield from self._emit(state, kg)
+        if waits:
+            if self._timed:
+                self._set_timer(kg, now_ms)
+            else:
+                yield from self._finish(kg)
+
+    def on_initial(self, kg: int, row: Any, now_ms: int) -> None:
+        """State from a savepoint, before a new query's first input."""
+        state = self._stages[row[1]]
+        self._touch(kg)
+        if self._replays(state):
+            return
+        opened = self._enter(state, kg, now_ms if self._timed else int(time.time() * 1000))
+        layout, scope = opened.layout, opened.scope
+        fill(scope, row[2], bytes(row[3]))
+        if self._timed and (scope.parked or scope.processing_timers.next_time() is not None):
+            # The group is served in this batch, whether it has input or not.
+            layout.armed_ms = now_ms - 2
+            self._set_pair(kg, layout.armed_ms)
+        data = layout.commit(scope)
+        if data is not None:
+            state.variables.put_hot(kg, data)
+
+    def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[Row]:
+        """Either the end of phase one, or a timer of the group. Where runs may be parked, those come in pairs: an even
+        one to begin with, an odd one right behind it to wait."""
+        yield from self._serve(kg)
+        collects = not self._pairs or expiry_ms % 2 == 1 or expiry_ms == now_ms
+        for number, state in self._stages.items():
+            if self._replays(state):
+                continue
+            if (kg, number) not in self._open and (kg, number) not in self._left:
+                self._wake(state, kg, now_ms)
+            opened = self._open.pop((kg, number), None) if collects else None
+            if opened is not None:
+                self._collect(state, kg, opened, now_ms)
+        if collects:
+            yield from self._finish(kg)
+        else:
+            for state in self._stages.values():
+                yield from self._emit(state, kg)
+
+    def close(self) -> None:
+        """The task is over. Where event time has reached its end, so have the functions."""
+        for state in self._stages.values():
+            state.stage.task.sync()
+        self._close_record()
+        for number in self._ended:
+            stage = self._stages[number].stage
+            stage.calls.hand_over()
+            # Calls in the background still use what close() would end.
+            if not stage.task.calls_in_background:
+                close_stage(self._data, number)
+
+    # the record of what was decided
+
+    def _close_record(self) -> None:
+        logs = {id(log): log for state in self._stages.values() if (log := state.stage.log)}.values()
+        record = self._record
+        if record is not None and record.replays:
+            record.check_received(self._received)
+            self._ended |= record.ended
+            for log in logs:
+                log.note_again(record.notes)
+        for log in logs:
+            # Before the batch can be committed: what is done must not be forgotten with this process, and whoever serves
+            # a key in the next batch must know what runs.
+            log.publish()
+        if record is not None and not record.replays:
+            decided = self._pairs or any(log.touched for log in logs)
+            # Not every failure is that of a call which the log knows.
+            decided = decided or any(state.head.failed for state in self._stages.values())
+            if decided and record.groups:
+                record.ended = {number for number in self._ended if self._stages[number].head.decides}
+                # Last: whoever follows it must find the answers that it rests on.
+                record.store([note for log in logs for note in log.notes()])
+
+    def _replays(self, state: _StageState) -> bool:
+        return self._record is not None and self._record.replays and state.head.decides
+
+    def _touch(self, kg: int) -> None:
+        """A group is about to be served: where its writes are noted, or, once, what was noted when the batch ran
+        before."""
+        record = self._record
+        if record is None:
+            return
+        if not record.replays:
+            noted = record.group(kg)
+            for state in self._stages.values():
+                state.variables.noted = noted if state.head.decides else None
+            return
+        found = record.first_touch(kg)
+        if found is not None:
+            for number, bucket, data in found.writes:
+                self._stages[number].variables.write_again(bucket, data)
+            for expiry_ms in found.timers:
+                self._handle.registerTimer(expiry_ms)
+
+    def _serve(self, kg: int) -> Iterator[Row]:
+        self._touch(kg)
+        if self._record is not None and self._record.replays:
+            yield from self._record.take_rows()
+
+    def _note_received(self, state: _StageState, kg: int, packets: list[Packet]) -> bool:
+        """Whether these were dealt with when the batch ran before."""
+        if self._record is None or not state.head.decides:
+            return False
+        count = sum(len(packet.batch) for packet in packets)
+        if self._record.replays:
+            if count:
+                self._received[kg] = self._received.get(kg, 0) + count
+        else:
+            self._record.group(kg).received += count
+        return self._record.replays
+
+    def _set_timer(self, kg: int, at_ms: int) -> None:
+        self._handle.registerTimer(at_ms)
+        if self._record is not None and not self._record.replays:
+            self._record.group(kg).timers.append(at_ms)
+
+    # serving a group
+
+    def _wake(self, state: _StageState, kg: int, now_ms: int) -> None:
+        """A group without input, whose time has come."""
+        hot = state.variables.get_hot(kg)
+        if hot is None:
+            return
+        opened = self._enter(state, kg, now_ms, hot)
+        layout, scope = opened.layout, opened.scope
+        if not scope.parked and (layout.armed_ms is None or layout.armed_ms > now_ms):
+            return
+        if layout.armed_ms is not None and layout.armed_ms <= now_ms:
+            layout.armed_ms = None
+        self._work(state, kg, opened, now_ms)
+
+    def _work(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+        """What is due in the entered group; then it is stored, or kept open until its calls are waited for."""
+        if self._timed:
+            state.head.fire_processing_timers()
+        state.head.resume()
+        if state.head.busy:
+            self._open[(kg, state.number)] = opened
+        else:
+            self._leave(state, kg, opened, now_ms)
+
+    def _collect(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+        """Waits for the calls of an open group. What still waits at the deadline goes on in the background."""
+        stage = state.stage
+        stage.wait_for_calls(self._deadline_s)
+        state.head.enter(opened.scope)
+        if not state.head.busy:
+            self._leave(state, kg, opened, now_ms)
+            return
+        with stage.calls.at_rest():
+            stage.calls.hand_over()
+            state.head.enter(opened.scope)
+            self._leave(state, kg, opened, now_ms)
+
+    def _enter(self, state: _StageState, kg: int, now_ms: int, hot: bytes | None = None) -> _Opened:
+        layout = GroupLayout(hot or state.variables.get_hot(kg), state.variables, state.head.step.name)
+        state.stage.clock.set(now_ms)
+        group, groups = self._numbers[kg], self._groups
+        scope = layout.scope(state.channels, state.idle, state.stage.clock, lambda key: groups[key] == group)
+        state.head.enter(scope)
+        return _Opened(layout, scope, scope.watermark if scope.parked else None)
+
+    def _leave(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+        layout, scope = opened.layout, opened.scope
+        state.head.before_save()
+        if self._timed:
+            self._arm(state, kg, opened, now_ms)
+        data = layout.commit(scope)
+        if data is not None:
+            state.variables.put_hot(kg, data)
+        state.head.let_go()
+        self._left.add((kg, state.number))
+        if scope.parked:
+            state.parked.append((kg, PARKED, len(scope.parked), MIN_WATERMARK, b""))
+        if scope.parked or opened.held is not None:
+            state.stage.hold(self._numbers[kg], opened.held, scope.watermark if scope.parked else None)
+        if scope.ended:
+            self._ended.add(state.number)
+
+    def _arm(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+        """Keeps Spark's timers set for the group's next processing-time timer, and for the next batch while runs are
+        parked."""
+        layout, scope = opened.layout, opened.scope
+        due = scope.processing_timers.next_time()
+        if self._pairs:
+            if state.stage.log is not None:
+                state.stage.log.set_due(f"{state.number}/{kg}", due)
+            if scope.parked:
+                # Not remembered in the layout: a group that only waits is not written again in every batch.
+                self._set_pair(kg, now_ms + 1)
+        # One that is not in the future fires in this batch, and not again.
+        if due is None or (layout.armed_ms is not None and now_ms < layout.armed_ms <= due):
+            return
+        # What is due by now has been served, or became due too late for this batch: one for `now` would be lost.
+        layout.armed_ms = min(max(due, now_ms + 1), _LATEST_MS)
+        scope.processing_timers.changed = True
+        if self._pairs:
+            self._set_pair(kg, layout.armed_ms)
+        else:
+            self._set_timer(kg, layout.armed_ms)
+
+    def _set_pair(self, kg: int, at_ms: int) -> None:
+        at_ms += at_ms % 2
+        self._set_timer(kg, at_ms)
+        self._set_timer(kg, at_ms + 1)
+
+    def _emit(self, state: _StageState, kg: int) -> Iterator[Row]:
+        for sink in state.stage.exits.sinks:
+            sink.kg = kg
+        rows = state.stage.exits.take_rows() + state.parked
+        state.parked = []
+        if self._record is not None and not self._record.replays and state.head.decides:
+            self._record.rows += rows
+        yield from rows
+
+    def _finish(self, kg: int) -> Iterator[Row]:
+        for state in self._stages.values():
+            state.stage.wait_for_calls(self._deadline_s)
+            yield from self._emit(state, kg)
+
+
+def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
+    """A group's packets of one batch, in channel order; watermarks of channels whose tasks do not know of each other
+    count when all their records were processed. A group of the stage before that stays behind is held from the beginning
+    of the batch, and let go at its end."""
+    packets.sort(key=lambda packet: (packet.edge, packet.channel, packet.sequence))
+    inputs = head.input_of
+    late: dict[ChannelId, int] = {}
+    holds = {
+        (packet.edge, packet.channel): packet.watermark
+        for packet in packets
+        if is_hold((packet.edge, packet.channel))
+    }
+    clock = head.scope.channels
+    for hold, watermark in holds.items():
+        if watermark is not None and watermark < clock.held(hold):
+            clock.hold(hold, watermark)
+    for packet in packets:
+        channel = (packet.edge, packet.channel)
+        if channel in holds:
+            continue
+        if packet.at_end:
+            if packet.watermark is not None:
+                late[channel] = max(packet.watermark, late.get(channel, packet.watermark))
+            head.receive(inputs[packet.edge], channel, packet.batch, None)
+        else:
+            head.receive(inputs[packet.edge], channel, packet.batch, packet.watermark)
+    for hold, watermark in holds.items():
+        if watermark == MAX_WATERMARK:
+            clock.release(hold)
+        elif watermark is not None:
+            clock.hold(hold, watermark)
+    for channel, watermark in late.items():
+        head.receive(inputs[channel[0]], channel, _EMPTY, watermark)
+    if holds:
+        head.merge_watermarks()

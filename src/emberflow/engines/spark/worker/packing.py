@@ -1,0 +1,294 @@
+"""The exits of a stage on Spark: records are collected per key group and leave as packet rows.
+
+Used inside Spark's Python workers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from emberflow.connectors.sink import Sink
+from emberflow.engines.spark.wire.job_spec import JobSpec
+from emberflow.engines.spark.wire.packet_rows import sink_dest
+from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause, shorten
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.key_groups import KeyGroups
+from emberflow.events.packets import Packet, encode_cut, encode_packet
+from emberflow.operators.channels import hold_channel
+from emberflow.operators.operator import Receiver
+from emberflow.plan.graphs.job_graph import Exchange
+from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.specs import SinkSpec
+
+Row = tuple[int, int, int, int, bytes]
+"""kg, dest, n, wm, packet"""
+
+_groups: dict[int, KeyGroups] = {}
+
+
+def key_groups(max_parallelism: int) -> KeyGroups:
+    """One cache of keys per process."""
+    found = _groups.get(max_parallelism)
+    if found is None:
+        found = _groups[max_parallelism] = KeyGroups(max_parallelism)
+    return found
+
+
+class _Columns:
+    """Records waiting for one group."""
+
+    __slots__ = ("keys", "timestamps", "values", "watermarks")
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.keys: list[Any] = []
+        self.timestamps: list[Any] = []
+        self.watermarks: list[int] = []
+
+
+class ExchangePacker:
+    """Collects what one channel sends over one exchange."""
+
+    def __init__(self, spec: JobSpec, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._dest = exchange.target_stage
+        self._target = spec.graph.stream_graph.node(spec.graph.stages[exchange.target_stage].head).name
+        self._groups = key_groups(spec.max_parallelism)
+        self._ids = spec.group_numbers
+        self._batch = spec.batch
+        self._at_end = spec.at_end[exchange.source_stage]
+        self._columns: list[_Columns | None] = [None] * spec.max_parallelism
+        self._watermark: int | None = None
+        self._sent_watermark = MIN_WATERMARK
+        self._pending: list[Row] = []
+        self.channel = 0
+        self.sequence = 0
+
+    def on_batch(self, batch: Batch) -> None:
+        keeps_marks = not (self._batch or self._at_end)
+        if self._at_end and batch.watermarks is not None:
+            self._watermark = max(batch.watermarks[-1], self._watermark or MIN_WATERMARK)
+        marks = batch.watermarks if keeps_marks else None
+        stamps = batch.timestamps
+        if self._exchange.edge.by_channel:
+            group = self._groups[(self._exchange.id, self.channel)]
+            columns = self._of(group)
+            columns.values.extend(batch.values)
+            if stamps is not None:
+                columns.timestamps.extend(stamps)
+            return
+        groups, columns_of = self._groups, self._columns
+        try:
+            if stamps is None and marks is None:
+                for key, value in zip(batch.keys or (), batch.values, strict=True):
+                    group = groups[key]
+                    columns = columns_of[group]
+                    if columns is None:
+                        columns = self._of(group)
+                    columns.values.append(value)
+                    columns.keys.append(key)
+            else:
+                stamps = stamps or [None] * len(batch)
+                for i, key in enumerate(batch.keys or ()):
+                    group = groups[key]
+                    columns = columns_of[group]
+                    if columns is None:
+                        columns = self._of(group)
+                    columns.values.append(batch.values[i])
+                    columns.keys.append(key)
+                    columns.timestamps.append(stamps[i])
+                    if marks is not None:
+                        columns.watermarks.append(marks[i])
+        except TypeError as error:
+            raise unhashable(self._exchange, batch, error) from error
+
+    def _of(self, group: int) -> _Columns:
+        found = self._columns[group]
+        if found is None:
+            found = self._columns[group] = _Columns()
+        return found
+
+    def on_watermark(self, watermark: int) -> None:
+        self._watermark = watermark
+
+    def hold(self, group: int, watermark: int | None) -> None:
+        """A group of this stage stays behind the others, at this watermark; with None it does so no longer."""
+        if self._batch:
+            return
+        edge, channel = hold_channel(self._exchange.id, group)
+        mark = MAX_WATERMARK if watermark is None else watermark
+        self.sequence += 1
+        data = encode_packet(Packet(edge, channel, self.sequence, Batch([]), mark, True))
+        self._pending.extend((number, self._dest, 0, mark, data) for number in self._ids)
+
+    def select_channel(self, channel: int) -> None:
+        """Another channel speaks: what the one before left is packed first."""
+        if channel != self.channel:
+            self._pending.extend(self._pack())
+            self.channel = channel
+
+    def take_rows(self) -> list[Row]:
+        """Everything collected so far, as rows."""
+        rows = self._pending + self._pack()
+        self._pending = []
+        return rows
+
+    def _pack(self) -> list[Row]:
+        rows: list[Row] = []
+        watermark, self._watermark = self._watermark, None
+        if self._batch:
+            watermark = None
+        elif watermark is not None and self._at_end:
+            # All groups of a stage advance together: one broadcast per task is enough.
+            if watermark <= self._sent_watermark:
+                watermark = None
+            else:
+                self._sent_watermark = watermark
+        for group, columns in enumerate(self._columns):
+            if columns is None and watermark is None:
+                continue
+            self._columns[group] = None
+            self._pack_group(rows, group, columns or _Columns(), watermark)
+        return rows
+
+    def _pack_group(self, rows: list[Row], group: int, columns: _Columns, watermark: int | None) -> None:
+        batch = Batch(
+            columns.values, columns.timestamps or None, columns.watermarks or None, columns.keys or None
+        )
+
+        def make(part: Batch, last: bool) -> Packet:
+            self.sequence += 1
+            mark = watermark if last else None
+            return Packet(self._exchange.id, self.channel, self.sequence, part, mark, self._at_end)
+
+        for packet, data in encoded(self._target, batch, make):
+            mark = MIN_WATERMARK if packet.watermark is None else packet.watermark
+            rows.append((self._ids[group], self._dest, len(packet.batch), mark, data))
+
+    def new_batch(self, sequence: int) -> None:
+        """A new task begins; packets are numbered from `sequence` on."""
+        self.sequence = sequence
+        # Of an attempt that was given up, if anything.
+        self._columns = [None] * len(self._columns)
+        self._sent_watermark = MIN_WATERMARK
+        self._watermark = None
+        self._pending = []
+
+
+class SinkPacker:
+    """Collects records for a sink."""
+
+    def __init__(self, spec: JobSpec, node: StreamNode, number: int) -> None:
+        assert isinstance(node.spec, SinkSpec)
+        self._sink: Sink[Any] = node.spec.sink
+        self._number = number
+        self._dest = sink_dest(number)
+        self._name = node.name
+        self._batches: list[Batch] = []
+        self._count = 0
+        self.kg = 0
+        self.sequence = 0
+
+    def on_batch(self, batch: Batch) -> None:
+        self._count += len(batch)
+        if not self._sink.discards:
+            self._batches.append(batch)
+
+    def on_watermark(self, watermark: int) -> None:
+        """Sinks do not look at event time."""
+
+    def take_rows(self) -> list[Row]:
+        if not self._count:
+            return []
+        batches, self._batches = self._batches, []
+        count, self._count = self._count, 0
+        values = [value for batch in batches for value in batch.values]
+        timed = any(batch.timestamps is not None for batch in batches)
+        stamps = (
+            [stamp for batch in batches for stamp in (batch.timestamps or [None] * len(batch))]
+            if timed
+            else None
+        )
+        if self._sink.discards:
+            return [(self.kg, self._dest, count, MIN_WATERMARK, b"")]
+
+        def make(part: Batch, last: bool) -> Packet:
+            self.sequence += 1
+            return Packet(self._number, 0, self.sequence, part)
+
+        return [
+            (self.kg, self._dest, len(packet.batch), MIN_WATERMARK, data)
+            for packet, data in encoded(self._name, Batch(values, stamps), make)
+        ]
+
+    def new_batch(self, sequence: int) -> None:
+        self._batches = []
+        self._count = 0
+        self.sequence = sequence
+
+
+class SparkExits:
+    """All exits of one stage in one worker."""
+
+    def __init__(self, spec: JobSpec) -> None:
+        self._spec = spec
+        self._sinks = [node.id for node in spec.graph.sinks]
+        self.exchanges: list[ExchangePacker] = []
+        self.sinks: list[SinkPacker] = []
+
+    def exchange(self, exchange: Exchange) -> Receiver:
+        made = ExchangePacker(self._spec, exchange)
+        self.exchanges.append(made)
+        return made
+
+    def sink(self, node: StreamNode) -> Receiver:
+        made = SinkPacker(self._spec, node, self._sinks.index(node.id))
+        self.sinks.append(made)
+        return made
+
+    def take_rows(self) -> list[Row]:
+        rows: list[Row] = []
+        for item in (*self.exchanges, *self.sinks):
+            rows.extend(item.take_rows())
+        return rows
+
+    def new_batch(self, sequence: int, kg: int) -> None:
+        for item in (*self.exchanges, *self.sinks):
+            item.new_batch(sequence)
+        for sink in self.sinks:
+            sink.kg = kg
+
+    def select_channel(self, channel: int) -> None:
+        for item in self.exchanges:
+            item.select_channel(channel)
+
+    def hold(self, group: int, watermark: int | None) -> None:
+        for item in self.exchanges:
+            item.hold(group, watermark)
+
+
+def encoded(
+    target: str, batch: Batch, make: Callable[[Batch, bool], Packet]
+) -> Iterator[tuple[Packet, bytes]]:
+    """A batch's packets; an error names the step that was to receive the value."""
+    try:
+        yield from encode_cut(batch, make)
+    except NotSerializable as error:
+        error.message = error.message.replace("the next step", f"step {target!r}")
+        error.committed = "nothing of the current batch was committed"
+        raise
+
+
+def unhashable(exchange: Exchange, batch: Batch, error: TypeError) -> Exception:
+    for key, value in zip(batch.keys or (), batch.values, strict=True):
+        try:
+            hash(key)
+        except TypeError:
+            return KeySelectorFailed(
+                f"the key {shorten(key)} of the value {shorten(value)} cannot be used as a key",
+                cause=describe_cause(error),
+                way_out="let key_by() return strings, numbers or tuples of them",
+                committed="nothing of the current batch was committed",
+            )
+    return error

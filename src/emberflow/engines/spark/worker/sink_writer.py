@@ -1,0 +1,62 @@
+"""Sinks inside Spark's tasks: records are written and prepared; `driver/batch_commit.py` makes them visible.
+
+Records that are wanted in the driver (print, collect) travel inside the commit messages.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from emberflow.connectors.sink import SinkWriter, WriterContext, abort_quietly
+from emberflow.engines.spark.wire.arrow_rows import rows_of
+from emberflow.engines.spark.wire.job_sinks import guard_sink, sink_of
+from emberflow.engines.spark.wire.job_spec import load_spec
+from emberflow.engines.spark.wire.packet_rows import is_for_sink, sink_number
+from emberflow.events.codecs import encode
+from emberflow.events.packets import decode_packet
+
+
+def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
+    """One task's records; returns the commit message."""
+    from pyspark import TaskContext
+
+    spec = load_spec(data)
+    spec.fence.check_if_reachable()
+    context = TaskContext.get()
+    subtask = context.partitionId() if context is not None else 0
+    batch_id = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    epoch = int(batch_id) if batch_id else 0
+    writers: dict[int, SinkWriter] = {}
+    to_client: list[tuple[int, int, bytes]] = []
+    packets: list[tuple[int, Any, bytes]] = []
+    for batch in batches:
+        for row in rows_of(batch):
+            if is_for_sink(row[1]):
+                packet = decode_packet(row[4])
+                packets.append((sink_number(row[1]), packet, row[4]))
+    # Order within a task's packets is that of their making, whatever way they came.
+    packets.sort(key=lambda item: item[1].sequence)
+    try:
+        for number, packet, raw in packets:
+            node, sink = sink_of(spec, number)
+            if sink.to_client:
+                to_client.append((number, subtask, raw))
+                continue
+            writer = writers.get(number)
+            if writer is None:
+                context_of = WriterContext(
+                    spec.job_id, node.uid, subtask, epoch, uuid.uuid4().hex, spec.fence.epoch
+                )
+                writer = writers[number] = guard_sink(node, "open", sink.writer, context_of)
+            guard_sink(node, "write", writer.write, packet.batch)
+        prepared = {
+            number: guard_sink(sink_of(spec, number)[0], "prepare", writer.prepare)
+            for number, writer in writers.items()
+        }
+    except BaseException:
+        for writer in writers.values():
+            abort_quietly(writer)
+        raise
+    return encode((prepared, to_client))

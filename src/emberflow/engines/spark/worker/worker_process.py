@@ -1,0 +1,172 @@
+"""What lives in a Spark Python worker across batches: the call loop and the opened stages.
+
+Module-level on purpose: Spark makes new processor and reader objects for every task, but keeps the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from emberflow.approvals.asking import approvals_in
+from emberflow.durable.decisions import DecisionStore
+from emberflow.durable.location import job_decisions, job_store
+from emberflow.durable.log import StoredCallLog
+from emberflow.engines.job.call_service import CallsOfJob, ThreadCalls
+from emberflow.engines.job.limit_ledger import FileLedgers
+from emberflow.engines.spark.wire.job_spec import JobSpec, load_spec
+from emberflow.engines.spark.worker.packing import Row, SparkExits
+from emberflow.event_time.clock import Clock, FixedClock, SystemClock
+from emberflow.operators.admission.gate import Ledgers, MemoryLedgers
+from emberflow.operators.stage import StageTask
+
+
+class BatchClock:
+    """The time of the micro-batch at hand."""
+
+    def __init__(self) -> None:
+        self._clock: Clock = SystemClock()
+
+    def set(self, now_ms: int) -> None:
+        self._clock = FixedClock(now_ms)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def live_ms(self) -> int:
+        """For what goes on behind the batch."""
+        return max(self.now_ms(), SystemClock().now_ms())
+
+
+class WorkerStage:
+    """A stage that stays open in this process."""
+
+    def __init__(self, spec: JobSpec, stage_id: int, calls: ThreadCalls, subtask: int) -> None:
+        self.clock = BatchClock()
+        self.exits = SparkExits(spec)
+        self.job_id = spec.job_id
+        self._first_epoch = spec.first_epoch
+        self._fence = spec.fence
+        self.calls = calls
+        self.log = call_log(spec) if spec.calls_dir else None
+        approvals = approvals_in(str(Path(spec.calls_dir).parent), spec.fence) if spec.calls_dir else None
+        own_calls = CallsOfJob(calls, spec.job_id)
+        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, own_calls, self.log, approvals)
+        channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
+        self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
+        self._told: set[int] = set()
+        self._told_now: set[int] = set()
+        self._epoch = -1
+        self.stored: set[int] = set()
+        """Groups that are known to have state."""
+        self.task.open(subtask, spec.parallelism, spec.parameters, _ledgers(spec))
+
+    def abandon(self) -> None:
+        """Nobody waits any more for what an attempt that Spark gave up has begun."""
+        if self.task.head is not None:
+            self.task.head.abandon()
+
+    def begin_batch(self, batch_id: int, place: str = "", task_attempt: int = 0) -> None:
+        """A micro-batch begins at one place, perhaps once more: what its calls answered before is known. Earlier ones are
+        committed. Of several attempts, Spark counts the one that began last."""
+        self._fence.check_if_reachable()
+        self.abandon()
+        self.calls.hand_over()
+        epoch = self._first_epoch + batch_id
+        if epoch == self._epoch:
+            # What an attempt that was given up has told, nobody has heard.
+            self._told -= self._told_now
+        self._epoch, self._told_now = epoch, set()
+        if self.log is not None:
+            self.log.begin(epoch, place, self._fence.epoch * _TASKS_PER_START + task_attempt)
+
+    def hold(self, group: int, before: int | None, now: int | None) -> None:
+        """Stages behind this one learn at which watermark a group stays behind the others, if it does so. A group that is
+        new here is told once more: its state may come from a savepoint."""
+        if before != now or group not in self._told:
+            self._told.add(group)
+            self._told_now.add(group)
+            self.exits.hold(group, now)
+
+    def wait_for_calls(self, deadline_s: float | None = None) -> None:
+        """Until no call is in flight; from the deadline on, only for calls that cannot go on in the background."""
+        if deadline_s is not None:
+            self.calls.wait_while(lambda: self.task.calls_in_flight > 0, deadline_s)
+            self.calls.wait_while(lambda: self.task.calls_to_drain > 0)
+        else:
+            self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
+
+    def finish(self) -> list[Row]:
+        """Waits for calls; everything that is left to send."""
+        self.wait_for_calls()
+        return self.exits.take_rows()
+
+
+_calls: ThreadCalls | None = None
+_logs: dict[tuple[str, str, str], StoredCallLog] = {}
+_decisions: dict[tuple[str, str, str], DecisionStore] = {}
+_stages: dict[tuple[str, int], WorkerStage] = {}
+_KEPT = 32
+_TASKS_PER_START = 10**12
+"""More than Spark will ever count: the start of a job comes before the task when attempts are put in order."""
+
+
+def call_log(spec: JobSpec) -> StoredCallLog:
+    """The job's log of durable calls, one per process."""
+    place = (spec.call_store, spec.calls_dir, spec.job_id)
+    found = _logs.get(place)
+    if found is None:
+        used = {id(stage.log) for stage in _stages.values()}
+        for other in [key for key, log in _logs.items() if id(log) not in used]:
+            _logs.pop(other).close()
+        found = _logs[place] = StoredCallLog(job_store(*place), claims=not spec.batch)
+    found.belongs_to(spec.fence)
+    return found
+
+
+def decisions(spec: JobSpec) -> DecisionStore:
+    """Where the job's micro-batches keep their decisions, one per process."""
+    place = (spec.call_store, spec.calls_dir, spec.job_id)
+    found = _decisions.get(place)
+    if found is None:
+        while len(_decisions) >= _KEPT:
+            del _decisions[next(iter(_decisions))]
+        found = _decisions[place] = job_decisions(*place)
+    return found
+
+
+def _ledgers(spec: JobSpec) -> Ledgers:
+    if spec.limits_dir:
+        return FileLedgers(Path(spec.limits_dir))
+    return MemoryLedgers(spec.parallelism)
+
+
+def close_stage(data: bytes, stage_id: int) -> None:
+    """The job's input has ended for this task: close() of its functions. Opened again if it is needed after all."""
+    stage = _stages.pop((hashlib.sha256(data).hexdigest(), stage_id), None)
+    if stage is not None:
+        stage.task.close()
+
+
+def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, WorkerStage]:
+    """The stage of the job, opened once per process."""
+    global _calls
+    if _calls is None:
+        _calls = ThreadCalls()
+    spec = load_spec(data)
+    key = (hashlib.sha256(data).hexdigest(), stage_id)
+    stage = _stages.get(key)
+    if stage is None:
+        # The stages of jobs that have ended long ago; jobs of one session share the worker.
+        idle = [item for item, other in _stages.items() if not other.task.calls_in_background]
+        for item in idle[: max(0, len(_stages) - _KEPT + 1)]:
+            _stages.pop(item).task.close()
+        for other in _stages.values():
+            if other.job_id == spec.job_id:
+                # Of an earlier start of the job in the same session.
+                other.abandon()
+        stage = WorkerStage(spec, stage_id, _calls, subtask)
+    # The one that was used last comes last.
+    _stages.pop(key, None)
+    _stages[key] = stage
+    return spec, stage

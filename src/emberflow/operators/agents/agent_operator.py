@@ -1,0 +1,164 @@
+"""The agent operator: an input becomes an `InputEvent`, the events of a key trigger actions until none is left.
+
+One input of a key at a time, in order; different keys side by side. A plain action runs at once. An `async` action
+is handed to the call service as a whole; while it waits, later inputs of its key queue up behind it (`AgentRun`) and
+watermarks stay behind it (`WatermarkHolds`). `action_runner.py` runs the actions, `parked_runs.py` keeps what is in
+flight through checkpoints and crashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from emberflow.errors import InvalidArgument
+from emberflow.events.agent_events import OutputEvent
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.identity import PLAIN, fingerprint
+from emberflow.operators.agents.action_errors import check_input
+from emberflow.operators.agents.agent_run import AgentRun
+from emberflow.operators.agents.guards.delayed_events import Delayed, take_due
+from emberflow.operators.agents.parked_runs import RunKeeper, Work
+from emberflow.operators.scope import Scope
+from emberflow.state.entry import Entry
+
+_OUTPUT = OutputEvent.EVENT_TYPE
+
+
+class AgentOperator(RunKeeper):
+    # input
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        scope = self.scope
+        work: Work = scope.work
+        current = scope.watermark
+        stamps = batch.timestamps
+        for i, key in enumerate(batch.keys or ()):
+            if watermarks is not None and watermarks[i] > current:
+                current = watermarks[i]
+                self._move(work, current)
+            stamp = None if stamps is None else stamps[i]
+            if key in work.parked:
+                self.restore(work, key)
+                # What it lets pass counts for the rest of the batch.
+                current = max(current, scope.watermark)
+            if key.__class__ not in PLAIN and not self._accepts(scope, key, batch.values[i], stamp):
+                continue
+            self._accept(work, key, batch.values[i], stamp)
+
+    def _accept(self, work: Work, key: Any, value: Any, stamp: int | None) -> None:
+        """An input, or a delayed event: now, or when what came before it is done."""
+        waiting = work.runs.get(key)
+        if waiting is not None:
+            waiting.waiting.append((value, stamp, work.holds.start()))
+            self._waiting += 1
+            return
+        run = self.new_run(self.scope, key)
+        if not self._start_input(run, value, stamp):
+            run.segment = work.holds.start()
+            work.runs[key] = run
+
+    def _accepts(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> bool:
+        """Refuses an input whose key would not be known again, such as NaN: nothing stored under it would be found."""
+        try:
+            self.key_digest(key)
+            return True
+        except InvalidArgument as problem:
+            run = AgentRun(self, scope, key, Entry())
+            # Known by what came in, for want of anything else.
+            given = value[1] if self._takes_pairs else value
+            event = run.begin(given, stamp, f"{fingerprint((key, value, stamp))}-1")
+            self._run_failed(run, "", event, problem)
+            return False
+
+    def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
+        """Whether the input is finished at once."""
+        self._begin(run, value, stamp)
+        return self._drive(run)
+
+    def _begin(self, run: AgentRun, value: Any, stamp: int | None) -> None:
+        delayed = value.__class__ is Delayed
+        event = run.begin(value[1] if self._takes_pairs and not delayed else value, stamp)
+        if self.recorder is not None:
+            self.recorder.event(run, event)
+        if delayed and event.type == _OUTPUT:
+            self.collect([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
+        try:
+            if not delayed:
+                check_input(event, self.max_event_bytes)
+            run.tasks.extend([(action, event) for action in self.routes.triggered_by(event)])
+        except Exception as error:
+            self._run_failed(run, "", event, error)
+
+    def continue_run(self, run: AgentRun) -> None:
+        """Goes on with a key whose call has ended."""
+        work: Work = run.scope.work
+        while not run.dormant and self._drive(run):
+            self._pass(run.segment and work.holds.finish(run.segment))
+            if not run.waiting:
+                del work.runs[run.key]
+                return
+            value, stamp, run.segment = run.waiting.popleft()
+            self._waiting -= 1
+            self._begin(run, value, stamp)
+
+    # delayed events
+
+    def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        self._fire_delayed(time_ms, key, early=False)
+
+    def _fire_delayed(self, time_ms: int, key: Any, *, early: bool) -> None:
+        work: Work = self.scope.work
+        if key in work.parked:
+            self.restore(work, key)
+        run = work.runs.get(key)
+        entry = self.scope.entry(key) if run is None else run.entry
+        for _, event, stamp in take_due(entry, time_ms):
+            self._accept(work, key, Delayed(event, early), stamp)
+
+    def _fire_early(self) -> None:
+        """The input has ended: what was sent for later comes now."""
+        timers = self.scope.processing_timers
+        pending = timers.saved()
+        for time_ms, keys in pending:
+            for key in keys:
+                timers.delete(time_ms, key)
+        for time_ms, keys in pending:
+            for key in keys:
+                self._fire_delayed(time_ms, key, early=True)
+
+    # event time
+
+    def _move(self, work: Work, watermark: int) -> None:
+        if work.holds.empty:
+            self.advance(watermark)
+        else:
+            work.holds.hold(watermark)
+
+    def on_watermark(self, watermark: int) -> None:
+        work: Work = self.scope.work
+        if not work.holds.empty:
+            work.holds.hold(watermark)
+            if watermark == MAX_WATERMARK:
+                self.read_delayed()
+            return
+        if watermark == MAX_WATERMARK:
+            self._fire_early()
+            if not work.holds.empty:
+                # What came early has to be finished before the end.
+                work.holds.hold_again(watermark)
+                return
+        super().on_watermark(watermark)
+
+    def _pass(self, watermark: int | None) -> None:
+        """Inputs before this watermark are finished."""
+        if watermark is not None and watermark > MIN_WATERMARK:
+            self.flush()
+            holds = self.scope.work.holds
+            if watermark < MAX_WATERMARK:
+                super().on_watermark(watermark)
+            elif holds.empty:
+                self.on_watermark(watermark)
+            else:
+                # A delayed event came due while the last input was in flight: the end waits for it as well.
+                holds.hold_again(watermark)

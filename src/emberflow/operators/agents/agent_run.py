@@ -1,0 +1,245 @@
+"""One input's way through an agent: the tasks it set off, and the inputs of its key that wait behind it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from emberflow.errors import InvalidArgument, ProgramChanged, shorten
+from emberflow.events.agent_events import Event, InputEvent
+from emberflow.events.copies import copied, copied_event
+from emberflow.operators.agents.action_errors import check_event
+from emberflow.operators.agents.guards.attempts import Failure
+from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
+from emberflow.operators.agents.guards.delayed_events import Delayed
+from emberflow.operators.agents.routes import RunnableAction
+from emberflow.operators.agents.run_memory import RunMemory
+from emberflow.operators.scope import Scope
+from emberflow.state.entry import Entry
+
+if TYPE_CHECKING:
+    from emberflow.operators.agents.action_runner import ActionRunner
+    from emberflow.operators.agents.runner_context import RunnerContext
+    from emberflow.operators.watermark_holds import Segment
+
+Task = tuple[RunnableAction, Event]
+
+# Names in a key's entry.
+SEQUENCE = "seq"
+RUN = "run"
+BUDGETS = "budgets"
+
+_VERSION = 1
+_WITH_GUARDS = 2
+"""The same with one more field, for a run that has something to do with guards."""
+
+
+class AgentRun(RunMemory):
+    """Belongs to one key from its first input until nothing of the key is in flight any more."""
+
+    __slots__ = (
+        "_failed_before",
+        "_ordinal",
+        "_prefix",
+        "context",
+        "current",
+        "detached",
+        "dormant",
+        "early",
+        "failure",
+        "first",
+        "key",
+        "segment",
+        "sequence",
+        "spent",
+        "steps",
+        "tasks",
+        "timestamp",
+        "waiting",
+    )
+
+    def __init__(self, agent: ActionRunner, scope: Scope, key: Any, entry: Entry) -> None:
+        super().__init__(agent, scope, entry)
+        self.key = key
+        self.tasks: deque[Task] = deque()
+        self.waiting: deque[tuple[Any, int | None, Segment]] = deque()
+        self.current: Task | None = None
+        self.context: RunnerContext | None = None
+        """Of the action that waits."""
+        self.segment: Segment | None = None
+        self.detached = False
+        """Nobody waits for the action any more: its key goes on from what it leaves in the log."""
+        self.dormant = False
+        """Its action goes on elsewhere; this is only what is stored of it."""
+        self.first: Event | None = None
+        """What began the run."""
+        self.failure: Failure | None = None
+        """How the action failed whose fallback is the next, or the current, one."""
+        self.spent: Amounts = {}
+        self._failed_before: tuple[str, ...] = ()
+        self.early = False
+        """Begun because the input has ended; nothing is sent for later any more."""
+
+    def begin(self, value: Any, timestamp: int | None, run_id: str = "") -> Event:
+        """The next input of the key, or a delayed event. `run_id` is for a key without an identity."""
+        entry = self.entry
+        self.sequence: int = entry.get(SEQUENCE, 0) + 1
+        entry[SEQUENCE] = self.sequence
+        entry.dirty = True
+        self.timestamp = timestamp
+        self.steps = 0
+        self._ordinal = 0
+        self._prefix = run_id
+        self.new_sensory(None)
+        self.failure = None
+        self.spent = {}
+        if value.__class__ is Delayed:
+            event: Event = value.event
+            self.early = value.early
+        else:
+            # A copy: the record may be on its way to other steps, and is read again after a crash.
+            event = InputEvent(copied(value))
+            self.early = False
+        event.id = f"{self.run_id}.0"
+        self.first = event
+        return event
+
+    @property
+    def action_id(self) -> str:
+        """What the ids of the current action's durable calls begin with; of the next one's while none is current."""
+        step = self.steps if self.current is not None else self.steps + 1
+        return self.action_number(step)
+
+    def action_number(self, step: int) -> str:
+        return f"{self.agent.step.uid}/{self.run_id}/{step}/"
+
+    @property
+    def run_id(self) -> str:
+        if not self._prefix:
+            self._prefix = f"{self.agent.key_digest(self.key)}-{self.sequence}"
+        return self._prefix
+
+    def keep_id(self, action_id: str) -> None:
+        """A run that was stored keeps the id that it began with, also one of the first version: its calls are found by
+        it. The key's next run has an id of this version."""
+        run_id = action_id.split("/")[-3] if action_id.count("/") > 2 else ""
+        if run_id.endswith(f"-{self.sequence}"):
+            self._prefix = run_id
+
+    def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
+        """The event as it will be known: ids come from where it was sent, never from what it holds."""
+        check_event(event, self.agent.max_event_bytes)
+        # A copy: what the sender does to its event from here on reaches nobody.
+        sent = copied_event(event)
+        # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
+        self._ordinal += 1
+        sent.id = f"{self.run_id}.{self._ordinal}"
+        sent.upstream_event_id = upstream.id
+        sent.upstream_action_name = action.name
+        if not event.id:
+            # The sender may ask for it. Sent once more, it is a second occurrence, with an id of its own.
+            event.id = sent.id
+        return sent
+
+    def take_back(self, sent: list[Event]) -> None:
+        """Events of an attempt that failed: their ids are given again."""
+        self._ordinal -= len(sent)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Actions of the key that failed, from the state on in which the waiting action was not yet begun."""
+        return (*self._failed_before, *self.scope.work.failed.get(self.key, ()))
+
+    def key_spent(self) -> KeySpending:
+        """What the key has spent by actions that have ended."""
+        return self.entry.get(BUDGETS, {})
+
+    def count_spent(self, spent: Amounts, budgets: Budgets) -> None:
+        """An action has ended that spent this."""
+        self.spent = added(self.spent, spent)
+        found = budgets.spent(self.key_spent(), spent, self.scope.clock.now_ms())
+        if found:
+            self.entry[BUDGETS] = found
+            self.entry.dirty = True
+
+    def adopt(self, sent: list[Event]) -> None:
+        """Events that were identified by another copy of this run."""
+        self._ordinal += len(sent)
+
+    def put_back(self) -> None:
+        """The action that was about to run is the next one to run."""
+        assert self.current is not None
+        self.tasks.appendleft(self.current)
+        self.current = None
+        self.steps -= 1
+
+    # checkpoints while an action waits
+
+    def save(self) -> None:
+        """Puts the run into the key's entry, as it was before the waiting action began."""
+        self.set_back()
+        tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
+        guards = self._saved_guards()
+        self.entry[RUN] = (
+            _WITH_GUARDS if guards else _VERSION,
+            self.sequence,
+            self.timestamp,
+            self.steps - (1 if self.current is not None else 0),
+            # What the waiting action has sent so far is not sent yet; it will get the same ids again.
+            self._ordinal - (0 if self.context is None else len(self.context.sent)),
+            self._sensory_root,
+            [(action.name, event) for action, event in tasks],
+            [(value, timestamp) for value, timestamp, _ in self.waiting],
+            *([guards] if guards else ()),
+        )
+        self.entry.dirty = True
+
+    def _saved_guards(self) -> dict[str, Any]:
+        """Empty for most runs."""
+        found: dict[str, Any] = {
+            "failure": self.failure,
+            "spent": self.spent,
+            "early": self.early,
+            "failed": self.failures,
+        }
+        if self.agent.keeps_first:
+            found["first"] = self.first
+        return {name: value for name, value in found.items() if value}
+
+    def unsave(self) -> None:
+        """Goes on where `save` interrupted."""
+        self.entry.pop(RUN, None)
+        self.entry.dirty = True
+        self.set_forth()
+
+    def restore(self) -> list[tuple[Any, int | None]]:
+        """Takes the run out of the key's entry; returns the inputs that waited behind it."""
+        if RUN not in self.entry:
+            raise InvalidArgument(
+                f"the run of key {shorten(self.key)} was stored, but is not found again under that key",
+                cause="a key that is read back must be equal to the key that was stored; one with NaN inside is not",
+                way_out="let the key selector return plain texts, numbers or tuples of them",
+            )
+        version, *fields = self.entry.pop(RUN)
+        if version not in (_VERSION, _WITH_GUARDS):
+            raise ProgramChanged(
+                f"an agent's run of format {version} cannot be read", way_out="update emberflow"
+            )
+        self.entry.dirty = True
+        guards: dict[str, Any] = fields.pop() if version == _WITH_GUARDS else {}
+        self.failure, self.first = guards.get("failure"), guards.get("first")
+        self.spent, self.early = guards.get("spent", {}), guards.get("early", False)
+        self._failed_before = guards.get("failed", ())
+        self.sequence, self.timestamp, self.steps, self._ordinal, sensory, tasks, waiting = fields
+        self._prefix = ""
+        self.new_sensory(sensory)
+        for name, event in tasks:
+            action = self.agent.routes.actions.get(name)
+            if action is None:
+                raise ProgramChanged(
+                    f"agent {self.agent.plan.name!r}: the checkpoint has a run that waits in action {name!r}, "
+                    "which the agent no longer has",
+                    way_out="bring the action back until such runs are done, or start with a new checkpoint directory",
+                )
+            self.tasks.append((action, event))
+        return waiting

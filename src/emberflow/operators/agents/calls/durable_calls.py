@@ -1,0 +1,263 @@
+"""Durable calls: what a finished call answered is found again when its action is repeated.
+
+A call is known by its place: step, run, task of the run, number within the action. The record also says which
+function it was and with what arguments, so that code which has changed is noticed. The log itself is the engine's.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any, Protocol, cast
+
+from emberflow.errors import CallLogFailed, InvalidArgument, ReplayMismatch, shorten
+from emberflow.events.copies import copied
+from emberflow.events.identity import DIGITS, fingerprint
+from emberflow.events.stored_types import stored_type
+from emberflow.operators.agents.calls.masked_errors import mask
+from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
+from emberflow.rendering.secret_names import MASK, is_hidden
+
+STARTED, RETURNED, RAISED = "started", "returned", "raised"
+
+
+@stored_type()
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A call. `value` is what it returned, or the exception it raised, as a `StoredError`."""
+
+    call_id: str
+    function: str
+    arguments: str
+    shown: str
+    outcome: str = STARTED
+    value: Any = None
+
+
+class Recorded(Protocol):
+    """The answers of calls."""
+
+    def find(self, call_id: str) -> CallRecord | None: ...
+
+    async def write(self, record: CallRecord) -> None:
+        """Returns when the record is durable."""
+        ...
+
+    def write_now(self, record: CallRecord) -> None:
+        """The same for plain actions, which cannot wait otherwise."""
+        ...
+
+    def forget(self, call_ids: Iterable[str]) -> None:
+        """These calls are to be made again."""
+        ...
+
+
+class CallLog(Recorded, Protocol):
+    """Kept by the engine where it survives a crash of the process."""
+
+    # An action is known by what the ids of its calls begin with.
+
+    def claim(self, action: str) -> bool:
+        """Whether this process is to run the action: False if another run of it goes on somewhere."""
+        ...
+
+    def running(self, action: str) -> bool:
+        """Whether a run of the action goes on somewhere."""
+        ...
+
+    def ended(self, action: str) -> None:
+        """The action that was claimed has ended; what it leaves behind is in the log."""
+        ...
+
+    def park(self, actions: Mapping[str, int]) -> None:
+        """State that is about to be committed holds these actions as not yet done, and so many inputs behind each: their
+        calls are kept on."""
+        ...
+
+    def done(self, action: str) -> None:
+        """The action has ended for good, once what it did is committed: its calls are not needed any more."""
+        ...
+
+    def gave_up(self, action: str) -> None:
+        """The same for an action that failed, and its run with it: where an earlier attempt came further, what that left
+        of the run is not needed either."""
+        ...
+
+
+class ActionCalls:
+    """The durable calls of one action, in the order in which it makes them."""
+
+    __slots__ = ("_count", "_log", "_prefix", "_restarts", "_secrets", "raised")
+
+    def __init__(
+        self, log: Recorded, prefix: str, *, restarts: bool, secrets: Collection[str] = frozenset()
+    ) -> None:
+        """`secrets` are kept out of what is written about a call; its answer is recorded as it is."""
+        self._log = log
+        self._secrets = secrets
+        self._prefix = prefix
+        self._restarts = restarts
+        self._count = 0
+        self.raised: list[str] = []
+        """Calls that raised; forgotten if the action fails, or the failure would be repeated for ever."""
+
+    def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> CallRecord:
+        """The call that is about to be made, of a function that is known by `name`, or by where it is defined."""
+        self._count += 1
+        name = name or _name(func)
+        kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
+        names = _positional(func)[: len(args)]
+        shown = [
+            *(_shown(given, arg) for given, arg in zip_longest(names, args, fillvalue="")),
+            *(f"{key}={_shown(key, value)}" for key, value in kwargs.items()),
+        ]
+        text = mask(f"{name}({', '.join(shown)})", self._secrets)
+        return CallRecord(f"{self._prefix}{self._count}", name, _digest(args, kwargs), text)
+
+    def known(self, call: CallRecord) -> CallRecord | None:
+        """What was recorded of the call when its action ran before; raises if that was another call."""
+        found = self._log.find(call.call_id)
+        if found is None or (_same_function(found, call) and _same_arguments(found, call)):
+            return found
+        if not self._restarts:
+            raise ReplayMismatch(
+                f"durable call {call.call_id.rpartition('/')[2]} of the action was {found.shown} when it was recorded, "
+                f"and is {call.shown} now",
+                cause="an action must make the same durable calls in the same order when it is repeated",
+                way_out="bring the old code back until such runs are done, "
+                "or set the option 'on-replay-mismatch' to 'restart'",
+            )
+        number = int(call.call_id.rpartition("/")[2])
+        later: list[str] = []
+        while self._log.find(f"{self._prefix}{number}") is not None:
+            later.append(f"{self._prefix}{number}")
+            number += 1
+        self._log.forget(later)
+        return None
+
+    async def run(
+        self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
+    ) -> Any:
+        """The recorded answer, or the call's, recorded before it is given."""
+        return await self._run(call, make, reconciler, self._log.write)
+
+    def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
+        """The same for a plain action: nothing in it waits, so its first step is its last."""
+
+        async def write(record: CallRecord) -> None:
+            self._log.write_now(record)
+
+        steps = self._run(call, functools.partial(_called, make), reconciler, write)
+        try:
+            steps.send(None)
+        except StopIteration as end:
+            return end.value
+        steps.close()
+        raise InvalidArgument(
+            f"the durable call {call.shown} waits, in an action that does not",
+            way_out="make the action async and write: await ctx.durable_execute_async(…)",
+        )
+
+    async def _run(
+        self,
+        call: CallRecord,
+        make: Callable[[], Any],
+        reconciler: Callable[[], Any] | None,
+        write: Callable[[CallRecord], Awaitable[None]],
+    ) -> Any:
+        known = self.known(call)
+        if known is not None and known.outcome != STARTED:
+            return self._answer(known)
+        if reconciler is not None:
+            if known is not None:
+                make = functools.partial(_called, reconciler)
+            else:
+                await write(call)
+        try:
+            value = await make()
+        except CallLogFailed:
+            # No outcome of the call: recorded, it would be repeated when the fault is gone.
+            raise
+        except Exception as error:
+            await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
+            self.raised.append(call.call_id)
+            raise
+        # A copy: what the action does to the answer must not be found in the log if the action is repeated.
+        await write(replace(call, outcome=RETURNED, value=copied(value)))
+        return value
+
+    def fail(self) -> None:
+        """The action has failed: what raised may go well the next time."""
+        if self.raised:
+            self._log.forget(self.raised)
+
+    def _answer(self, known: CallRecord) -> Any:
+        if known.outcome == RAISED:
+            self.raised.append(known.call_id)
+            # The first version kept the exception itself.
+            raise revived(known.value) if isinstance(known.value, StoredError) else known.value
+        return copied(known.value)
+
+
+async def _called(function: Callable[[], Any]) -> Any:
+    result = function()
+    return await result if inspect.isawaitable(result) else result
+
+
+@functools.lru_cache(maxsize=1024)
+def takes_idempotency_key(func: Any) -> bool:
+    """Whether a function wants to know the call's own key, to hand it to a service."""
+    try:
+        return "idempotency_key" in inspect.signature(func).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _positional(func: Any) -> tuple[str, ...]:
+    """The names of arguments that are given by their place."""
+    given = 0
+    while isinstance(func, functools.partial):
+        given += len(func.args)
+        func = cast("Any", func.func)
+    if inspect.ismethod(func):
+        given, func = given + 1, func.__func__
+    return _parameters(func)[given:] if inspect.isfunction(func) else ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(func: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(func).parameters)
+
+
+def _shown(name: str, value: Any) -> str:
+    return MASK if is_hidden(name, value) else shorten(value, 60)
+
+
+def _name(func: Any) -> str:
+    if hasattr(func, "durable_name"):
+        return func.durable_name
+    inner: Any = getattr(func, "func", func)
+    if not hasattr(inner, "__qualname__"):
+        inner = inner.__class__
+    return f"{inner.__module__}.{inner.__qualname__}"
+
+
+def _same_function(found: CallRecord, call: CallRecord) -> bool:
+    return _RENAMED.get(found.function, found.function) == call.function
+
+
+_RENAMED = {"emberflow.operators.guard_approvals.ask": "ask_human"}
+"""Functions of ours that the version before named by where they were."""
+
+
+def _same_arguments(found: CallRecord, call: CallRecord) -> bool:
+    # A record of the first version has a digest that cannot be compared: only its function counts.
+    return found.arguments == call.arguments or len(found.arguments) != DIGITS
+
+
+def _digest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Equal for equal arguments. Not by their pickled bytes: those differ between equal values."""
+    return fingerprint((args, kwargs))

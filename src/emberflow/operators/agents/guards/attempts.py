@@ -1,0 +1,194 @@
+"""Attempts of a guarded action: retry with backoff, and the time each attempt may take.
+
+All attempts together are one call of the action for everybody else: it is parked, resumed and repeated as a whole.
+What an action leaves behind when it has failed for good (`Failure`) goes to its fallback or into an `ErrorEvent`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from emberflow.errors import (
+    BudgetExceeded,
+    CallLogFailed,
+    EmberflowError,
+    RecordedError,
+    ReplayMismatch,
+    StepLimitReached,
+)
+from emberflow.events.codecs import decode, encode
+from emberflow.events.copies import copied_event
+from emberflow.events.key_groups import stable_hash
+from emberflow.events.stored_types import stored_type
+from emberflow.operators.agents.calls.durable_calls import CallLog, CallRecord
+from emberflow.operators.agents.calls.stored_errors import is_error_of
+from emberflow.plan.agents.guards import Guards, Retry
+
+if TYPE_CHECKING:
+    from emberflow.operators.agents.routes import RunnableAction
+    from emberflow.operators.agents.runner_context import RunnerContext
+
+NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, StepLimitReached)
+"""Another attempt would meet the same."""
+
+
+@stored_type()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How an action failed: what a fallback finds in `ctx.error`."""
+
+    action: str
+    error_type: str
+    """The name of the exception's class."""
+    message: str
+    attempts: int = 1
+
+
+class GaveUp(Exception):
+    """The last of several attempts failed; `error` is what it raised."""
+
+    def __init__(self, error: BaseException, attempts: int) -> None:
+        super().__init__(error, attempts)
+        self.error = error
+        self.attempts = attempts
+
+
+def unwrapped(error: BaseException) -> tuple[BaseException, int]:
+    """What the action raised, and in how many attempts. Whatever it made of a log that failed is the log's failure."""
+    raised, attempts = (error.error, error.attempts) if isinstance(error, GaveUp) else (error, 1)
+    return log_failure(raised) or raised, attempts
+
+
+def log_failure(error: BaseException) -> CallLogFailed | None:
+    """The failure of the log that an error is, holds or came from: no fault of the action, and not for its fallback."""
+    met: set[int] = set()
+    ahead: list[BaseException | None] = [error]
+    while ahead:
+        found = ahead.pop()
+        if found is None or id(found) in met:
+            continue
+        if isinstance(found, CallLogFailed):
+            return found
+        met.add(id(found))
+        ahead += [found.__cause__, found.__context__]
+        if isinstance(found, BaseExceptionGroup):
+            ahead += cast("BaseExceptionGroup[BaseException]", found).exceptions
+    return None
+
+
+def message_of(error: BaseException) -> str:
+    """One line; without the name of the class, which is told apart."""
+    if isinstance(error, EmberflowError) and not isinstance(error, RecordedError):
+        return error.message
+    try:
+        return " ".join((error.message if isinstance(error, RecordedError) else str(error)).split())
+    except Exception as failure:
+        return f"<str() raised {type(failure).__name__}>"
+
+
+async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext) -> Any:
+    """The action's result, after as many attempts as its retry allows."""
+    guards, attempt = action.guards, 1
+    retry = guards.retry
+    while True:
+        try:
+            return await _attempt(action, guards, event, context)
+        except Exception as error:
+            if retry is None or attempt >= retry.attempts or not _again(error, retry):
+                if log_failure(error) is None:
+                    context.withdraw_questions()
+                if attempt == 1:
+                    raise
+                raise GaveUp(error, attempt) from error
+        attempt += 1
+        # Taken back at once and not when the next attempt begins: nothing of the failed one is left to be seen.
+        context.begin_again(attempt)
+        await asyncio.sleep(retry.delay_ms(attempt, jitter_share(context.call_prefix, attempt)) / 1000)
+
+
+def _again(error: Exception, retry: Retry) -> bool:
+    if isinstance(error, NEVER_AGAIN) or log_failure(error) is not None:
+        return False
+    return is_error_of(error, retry.on)
+
+
+async def _attempt(action: RunnableAction, guards: Guards, event: Any, context: RunnerContext) -> Any:
+    limit_ms = guards.timeout_ms
+    if limit_ms is None:
+        return await _result(action, event, context)
+    began = time.monotonic()
+    timer = asyncio.timeout(limit_ms / 1000)
+    try:
+        async with timer:
+            result = await _result(action, event, context)
+    except TimeoutError as error:
+        # One that the action itself met, such as a socket's, is told as it is.
+        raise (_timed_out(limit_ms) if timer.expired() else error) from error
+    # A function that blocks cannot be interrupted, but must not pass for one that was in time.
+    if (time.monotonic() - began) * 1000 > limit_ms:
+        raise _timed_out(limit_ms)
+    return result
+
+
+async def _result(action: RunnableAction, event: Any, context: RunnerContext) -> Any:
+    # A copy for each attempt: what one does to it is not seen by the next.
+    result = action.function(action.given(copied_event(event)), context)
+    # A plain function that returns an awaitable has forgotten its `async`; whoever looks at the result says so.
+    return await result if action.awaits and inspect.isawaitable(result) else result
+
+
+def _timed_out(limit_ms: int) -> TimeoutError:
+    return TimeoutError(f"the action did not end within {limit_ms:,} ms")
+
+
+def jitter_share(name: str, attempt: int) -> float:
+    """In [0, 1); the same for the same action and attempt, wherever and whenever it is repeated."""
+    return stable_hash((name, attempt)) % 1_000_003 / 1_000_003
+
+
+_PLAIN = (str, int, float, bool, bytes, type(None))
+
+
+def apart(value: Any) -> Any:
+    """A copy that nobody else changes; a value that cannot be changed is its own copy."""
+    return value if value.__class__ in _PLAIN else decode(encode(value))
+
+
+class AttemptLog:
+    """The log of an action that may be tried again in the same process: what an attempt does to an answer must not be
+    seen by the next. Where the engine keeps no log, it is one by itself, which lasts as long as the action."""
+
+    __slots__ = ("_known", "_log")
+
+    def __init__(self, log: CallLog | None) -> None:
+        self._log = log
+        self._known: dict[str, CallRecord] = {}
+
+    def find(self, call_id: str) -> CallRecord | None:
+        found = self._known.get(call_id) if self._log is None else self._log.find(call_id)
+        return None if found is None else replace(found, value=apart(found.value))
+
+    async def write(self, record: CallRecord) -> None:
+        record = replace(record, value=apart(record.value))
+        if self._log is None:
+            self._known[record.call_id] = record
+        else:
+            await self._log.write(record)
+
+    def write_now(self, record: CallRecord) -> None:
+        record = replace(record, value=apart(record.value))
+        if self._log is None:
+            self._known[record.call_id] = record
+        else:
+            self._log.write_now(record)
+
+    def forget(self, call_ids: Iterable[str]) -> None:
+        if self._log is not None:
+            self._log.forget(call_ids)
+        for call_id in call_ids:
+            self._known.pop(call_id, None)

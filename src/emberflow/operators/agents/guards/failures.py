@@ -1,0 +1,79 @@
+"""What becomes of an action that has failed for good: its fallback, an error event, or a dead letter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emberflow.errors import ActionFailed, CallLogFailed, StepLimitReached, type_name
+from emberflow.events.agent_events import ErrorEvent, Event, InputEvent
+from emberflow.events.batch import MIN_WATERMARK
+from emberflow.operators.agents.guards.attempts import Failure, message_of
+
+if TYPE_CHECKING:
+    from emberflow.operators.agents.action_runner import ActionRunner
+    from emberflow.operators.agents.agent_run import AgentRun
+    from emberflow.operators.agents.routes import RunnableAction
+
+_UNMENDABLE = (StepLimitReached, CallLogFailed)
+"""A fallback would be one more step, and could not rely on the log either."""
+
+
+def deals_with(
+    operator: ActionRunner,
+    run: AgentRun,
+    action: RunnableAction,
+    event: Event,
+    error: BaseException,
+    attempts: int,
+) -> bool:
+    """Whether the run goes on: with the action's fallback, next, or with the actions for error events, in their turn."""
+    run.failure = None
+    if isinstance(error, _UNMENDABLE):
+        return False
+    failure = describe(operator, action.name, error, attempts)
+    if action.guards.fallback is not None:
+        run.failure = failure
+        run.tasks.appendleft((operator.routes.actions[action.guards.fallback], event))
+        return True
+    if not operator.routes.handles_errors or event.type == ErrorEvent.EVENT_TYPE:
+        return False
+    told = ErrorEvent(action.name, event, failure.error_type, failure.message, failure.attempts)
+    try:
+        sent = run.identified(told, event, action)
+        handlers = operator.routes.triggered_by(sent)
+    except Exception:
+        # Too large to be told of, or a condition that fails: the option on-error decides.
+        return False
+    if handlers and operator.recorder is not None:
+        operator.recorder.event(run, sent)
+    run.tasks.extend((handler, sent) for handler in handlers)
+    return bool(handlers)
+
+
+def describe(operator: ActionRunner, action: str, error: BaseException, attempts: int) -> Failure:
+    """Without secrets: it is stored, and handed to actions."""
+    shown = ActionFailed(message_of(error))
+    operator.resources.hide_secrets(shown)
+    return Failure(action=action, error_type=type_name(error), message=shown.message, attempts=attempts)
+
+
+def letter_of(
+    operator: ActionRunner, run: AgentRun, action: str, error: BaseException, attempts: int
+) -> dict[str, Any]:
+    """The dead letter of a run: what came in, and what went wrong with it."""
+    failure = describe(operator, action, error, attempts)
+    first = run.first
+    is_input = first is None or isinstance(first, InputEvent)
+    return {
+        "id": run.run_id,
+        "agent": operator.plan.name,
+        "action": action,
+        "event_type": InputEvent.EVENT_TYPE if first is None else first.type,
+        "key": run.key,
+        "input": None if first is None else first.get_attr("input") if is_input else dict(first.attributes),
+        "timestamp": None if run.timestamp == MIN_WATERMARK else run.timestamp,
+        "error_type": failure.error_type,
+        "error": failure.message,
+        "attempts": failure.attempts,
+        "failed_ms": run.scope.clock.now_ms(),
+    }

@@ -1,0 +1,90 @@
+"""What a finished action leaves in the log when nobody waits for it any more: enough to do without running it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from emberflow.errors import CallLogFailed, NotSerializable
+from emberflow.events.agent_events import Event
+from emberflow.events.stored_types import stored_type
+from emberflow.operators.agents.calls.durable_calls import RETURNED, CallLog, CallRecord
+from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
+from emberflow.operators.agents.guards.attempts import GaveUp, log_failure, unwrapped
+from emberflow.operators.agents.guards.budgets import Amounts
+from emberflow.operators.agents.guards.context_guards import Beyond
+from emberflow.operators.agents.guards.delayed_events import Due
+from emberflow.state.memory import Write
+
+if TYPE_CHECKING:
+    from emberflow.operators.agents.agent_run import AgentRun
+
+
+@stored_type()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionOutcome:
+    """Events, memory writes and the like of an action that ended, or the error that it raised."""
+
+    sent: list[Event]
+    writes: list[Write]
+    error: StoredError | Exception | None = None
+    """An exception as it is was left by the first version."""
+    spent: Amounts = field(default_factory=Amounts)
+    later: list[Due] = field(default_factory=list[Due])
+    base: tuple[str, ...] = ()
+    """Actions of the key that had failed before, since state was last committed: what the action could see of memory."""
+
+    def __setstate__(self, state: Any) -> None:
+        # As a dataclass with slots does it; earlier versions had fewer.
+        object.__setattr__(self, "base", ())
+        for item, value in zip(fields(self), state, strict=False):
+            object.__setattr__(self, item.name, value)
+
+
+def raised_by(outcome: ActionOutcome) -> BaseException | None:
+    """What the action raised, if it did."""
+    error = outcome.error
+    if not isinstance(error, StoredError):
+        return error
+    found = revived(error)
+    return found if error.attempts == 1 else GaveUp(found, error.attempts)
+
+
+def outcome_id(action_id: str) -> str:
+    """Where the outcome is found: beside the action's calls."""
+    return f"{action_id}end"
+
+
+async def leave_behind(
+    log: CallLog,
+    run: AgentRun,
+    name: str,
+    sent: list[Event],
+    failure: Exception | None,
+    beyond: Beyond | None = None,
+) -> None:
+    """Writes the outcome of a run that was let go. Without it the action is begun again, so whatever keeps it from
+    being written is no failure of the action. That the log has failed is no outcome: found by a later start, it would
+    fail a batch for a fault that is gone."""
+    if failure is not None and log_failure(failure) is not None:
+        return
+    spent: Amounts = {} if beyond is None else beyond.spent
+    if failure is None:
+        later = [] if beyond is None else beyond.later
+        outcome = ActionOutcome(
+            sent=sent, writes=run.journal.writes, spent=spent, later=later, base=run.failures
+        )
+    else:
+        # What a failed action spent is spent all the same.
+        outcome = ActionOutcome(
+            sent=[],
+            writes=[],
+            error=stored(*unwrapped(failure), run.agent.resources.secrets),
+            spent=spent,
+            base=run.failures,
+        )
+    record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
+    try:
+        await log.write(record)
+    except (NotSerializable, CallLogFailed):
+        return

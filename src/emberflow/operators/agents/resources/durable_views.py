@@ -1,0 +1,156 @@
+"""What actions get when they ask for a model or a tool: views whose calls are durable by themselves.
+
+Resources are shared by all actions of a process; a view belongs to one action, whose calls it counts. `RunnerContext`
+has this as its base.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from emberflow.operators.agents.resources.resource_views import FunctionToolView, ResourceView
+from emberflow.plan.agents.resources import ResourceType, resource_type
+
+if TYPE_CHECKING:
+    from emberflow.operators.agents.agent_run import AgentRun
+
+METHODS = {
+    ResourceType.CHAT_MODEL: "chat",
+    ResourceType.CHAT_MODEL_CONNECTION: "chat",
+    ResourceType.EMBEDDING_MODEL: "embed",
+    ResourceType.EMBEDDING_MODEL_CONNECTION: "embed",
+    ResourceType.TOOL: "call",
+}
+"""The methods whose calls are durable."""
+
+_in_call: ContextVar[bool] = ContextVar("_in_call", default=False)
+
+
+@contextlib.contextmanager
+def inside_a_call() -> Generator[None]:
+    """What is called in here belongs to a durable call: it is recorded as a part of that, not by itself."""
+    token = _in_call.set(True)
+    try:
+        yield
+    finally:
+        # A coroutine that is dropped, and not ended, is closed wherever that happens: nothing to be put back there.
+        with contextlib.suppress(ValueError):
+            _in_call.reset(token)
+
+
+def part_of_a_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a plain function as a durable call does."""
+    with inside_a_call():
+        return function(*args, **kwargs)
+
+
+def function_of(func: Any) -> Any:
+    """What is to be called in the end."""
+    return func.durable_function if isinstance(func, NamedFunction) else func
+
+
+class NamedFunction:
+    """A method of a resource, as durable calls know it: by the resource's name, and with its settings."""
+
+    __slots__ = ("durable_function", "durable_name", "durable_settings", "wants_idempotency_key")
+
+    def __init__(self, function: Callable[..., Any], name: str, resource: Any) -> None:
+        self.durable_function = function
+        self.durable_name = name
+        settings: Any = getattr(resource, "call_settings", None)
+        self.durable_settings: dict[str, Any] = settings if isinstance(settings, dict) else {}
+        self.wants_idempotency_key = bool(getattr(resource, "wants_idempotency_key", False))
+
+
+class DurableMethod:
+    """`model.chat` or `tool.call` of a view."""
+
+    __slots__ = ("_context", "_costs", "_named")
+
+    def __init__(self, context: ResourceAccess, named: NamedFunction, *, costs: bool) -> None:
+        self._context = context
+        self._named = named
+        self._costs = costs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self._named.durable_function
+        if _in_call.get():
+            return function(*args, **kwargs)
+        if inspect.iscoroutinefunction(function):
+            return self.in_time(args, kwargs, None)
+        return self.at_once(args, kwargs, None)
+
+    def in_time(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reconciler: Callable[[], Any] | None
+    ) -> Awaitable[Any]:
+        self._may_pay()
+        # The call is numbered here, and not when it is awaited.
+        call = self._context.durable_execute_async(self._named, *args, reconciler=reconciler, **kwargs)
+        return self._paid_for(call)
+
+    async def _paid_for(self, call: Awaitable[Any]) -> Any:
+        answer = await call
+        self._spend(answer)
+        return answer
+
+    def at_once(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], reconciler: Callable[[], Any] | None
+    ) -> Any:
+        self._may_pay()
+        answer = self._context.durable_execute(self._named, *args, reconciler=reconciler, **kwargs)
+        self._spend(answer)
+        return answer
+
+    def _may_pay(self) -> None:
+        """A model is not asked when a budget is used up; a tool costs nothing by itself."""
+        check: Any = getattr(self._context, "check_budgets", None)
+        if check is not None and self._costs:
+            check()
+
+    def _spend(self, answer: Any) -> None:
+        """An answer from the log too: what an action spent counts when it ends, however often it was begun."""
+        usage: Any = getattr(answer, "usage", None)
+        spend: Any = getattr(self._context, "spend", None)
+        if spend is not None and hasattr(usage, "total_tokens"):
+            spend(tokens=usage.total_tokens, cost=usage.cost or 0)
+
+
+class ResourceAccess:
+    """The part of a runner context that deals with resources."""
+
+    __slots__ = ()
+
+    _run: AgentRun
+    durable_execute: Callable[..., Any]
+    durable_execute_async: Callable[..., Awaitable[Any]]
+
+    def get_resource(
+        self, name: str, type: ResourceType | str, metric_group: Any = None, *, durable: bool = True
+    ) -> Any:
+        """Made when it is first asked for, then shared by all actions of this process. Calls of models and tools are
+        durable: recorded, and answered from the record when the action is repeated; `durable=False` turns that off."""
+        kind = resource_type(type) if isinstance(type, str) else type
+        cache = self._run.agent.resources
+        found = cache.get_tool(name) if kind is ResourceType.TOOL else cache.get_resource(name, kind)
+        method = METHODS.get(kind)
+        if method is None or not callable(getattr(found, method, None)):
+            return found
+        named = NamedFunction(getattr(found, method), f"{kind.value.replace('_', ' ')} {name!r}", found)
+        costs = kind is not ResourceType.TOOL
+        answer = DurableMethod(self, named, costs=costs) if durable else named.durable_function
+        is_function = (
+            kind is ResourceType.TOOL and not callable(found) and callable(getattr(found, "func", None))
+        )
+        return (FunctionToolView if is_function else ResourceView)(found, method, answer)
+
+    def chat(self, model: str, messages: Any, prompt_args: Any = None, **kwargs: Any) -> Awaitable[Any]:
+        """Asks the chat model of this name: `await ctx.chat("judge", "Is it true?")`. Durable."""
+        return self.get_resource(model, ResourceType.CHAT_MODEL).chat(messages, prompt_args, **kwargs)
+
+    def call_tool(self, name: str, /, **arguments: Any) -> Awaitable[Any]:
+        """Calls the tool of this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
+        return self.get_resource(name, ResourceType.TOOL).call(arguments)

@@ -1,0 +1,245 @@
+"""An agent's resources in one process: made when first asked for, shared by all tasks, closed with the last one."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import threading
+from difflib import get_close_matches
+from typing import Any
+
+from emberflow.errors import EmberflowError, ResourceFailed, describe_cause
+from emberflow.observability.metric_group import MetricGroup
+from emberflow.operators.admission.gate import Gate, Ledgers, MemoryLedgers
+from emberflow.operators.admission.model_limits import ModelLimits
+from emberflow.operators.agents.calls.masked_errors import mask
+from emberflow.operators.agents.resources.resource_views import admitted, unwrapped
+from emberflow.plan.agents.agent_plan import AgentPlan
+from emberflow.plan.agents.resource_providers import ResourceProvider
+from emberflow.plan.agents.resources import ResourceType, Secret
+
+_log = logging.getLogger("emberflow.agents")
+
+_CONNECTIONS = {
+    ResourceType.CHAT_MODEL_CONNECTION: "chat",
+    ResourceType.EMBEDDING_MODEL_CONNECTION: "embed",
+}
+"""What talks to a service, with the method that does: admission is decided here."""
+_LIMITED = {
+    **_CONNECTIONS,
+    ResourceType.CHAT_MODEL: "chat",
+    ResourceType.EMBEDDING_MODEL: "embed",
+    ResourceType.TOOL: "call",
+}
+"""What may have limits of its own in its descriptor."""
+
+
+class ResourceCache:
+    """Actions may ask from several threads at once."""
+
+    def __init__(self, plan: AgentPlan, ledgers: Ledgers | None = None) -> None:
+        self._plan = plan
+        self._ledgers = MemoryLedgers() if ledgers is None else ledgers
+        self._gates: dict[tuple[ResourceType, str], Gate] = {}
+        self._metrics: list[MetricGroup] = []
+        self._tools: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        self._made: dict[tuple[ResourceType, str], Any] = {}
+        self._making: list[str] = []
+        self.secrets: set[str] = set()
+        """Those that resources were made with, as their values."""
+        self.users = 0
+
+    def get_resource(self, name: str, type: ResourceType) -> Any:
+        found = self._made.get((type, name))
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._made.get((type, name))
+            return self._make(name, type) if found is None else found
+
+    def get_tool(self, name: str) -> Any:
+        """A tool, also where the resource is a plain function."""
+        found = self.get_resource(name, ResourceType.TOOL)
+        if hasattr(found, "call") or not callable(found):
+            return found
+        with self._lock:
+            if name not in self._tools:
+                # By name: this layer lies below the one that knows what a tool is.
+                self._tools[name] = importlib.import_module("emberflow.agents.tool").as_tool(name, found)
+            return self._tools[name]
+
+    def show_in(self, metrics: MetricGroup) -> None:
+        """The group shows who waits for which model."""
+        with self._lock:
+            self._metrics.append(metrics)
+            for (_, name), gate in self._gates.items():
+                gate.publish(metrics.get_sub_group("model", name))
+
+    def _make(self, name: str, kind: ResourceType) -> Any:
+        provider = self._plan.resource_providers.get(kind, {}).get(name)
+        if provider is None:
+            raise self._unknown(name, kind)
+        label = f"{kind.value} {name!r}"
+        if label in self._making:
+            circle = " -> ".join([*self._making[self._making.index(label) :], label])
+            raise ResourceFailed(
+                f"agent {self._plan.name!r}: resources need each other in a circle: {circle}"
+            )
+        self._making.append(label)
+        try:
+            made = self._create(provider)
+            self._made[(kind, name)] = made
+            return made
+        except EmberflowError:
+            raise
+        except Exception as error:
+            cause = describe_cause(error)
+            shown = self._masked(cause)
+            raise ResourceFailed(
+                f"agent {self._plan.name!r}: the {label} could not be made",
+                cause=shown,
+                way_out="check the arguments of its descriptor, and that what it connects to is reachable",
+                # A stack trace would show the secret that the cause hides.
+            ) from (error if shown == cause else None)
+        finally:
+            self._making.pop()
+
+    def _create(self, provider: ResourceProvider) -> Any:
+        descriptor = provider.descriptor
+        limits = ModelLimits()
+        if descriptor is None:
+            made = provider.instance
+        else:
+            arguments = descriptor.arguments
+            if provider.type in _LIMITED:
+                label, own = f"{provider.type.value} {provider.name!r}", _parameters(descriptor.clazz)
+                limits, arguments = ModelLimits.taken_from(label, arguments, own)
+            made = descriptor.clazz(**{name: self._revealed(value) for name, value in arguments.items()})
+        if hasattr(made, "open"):
+            made.resource_context = self
+            try:
+                made.open()
+            except BaseException:
+                # Nobody will ever see it: what it holds already is let go here.
+                _close(provider.type, provider.name, made)
+                raise
+        return self._limited(provider, made, limits)
+
+    def _limited(self, provider: ResourceProvider, made: Any, limits: ModelLimits) -> Any:
+        """Connections wait when their service has had enough, whether or not they have limits."""
+        method = _LIMITED.get(provider.type)
+        talks = provider.type in _CONNECTIONS or (
+            # A model of one's own, without a connection that would do it.
+            provider.type is not ResourceType.TOOL and not hasattr(made, "connection")
+        )
+        if method is None or not (talks or limits != ModelLimits()):
+            return made
+        label = f"{provider.type.value} {provider.name!r}"
+        ledger, part = self._ledgers.of(f"{label} {limits}", limits)
+        gate = Gate(f"the {label}", part, ledger)
+        view = admitted(made, method, gate)
+        if view is not made:
+            self._gates[(provider.type, provider.name)] = gate
+            for metrics in self._metrics:
+                gate.publish(metrics.get_sub_group("model", provider.name))
+        return view
+
+    def _revealed(self, value: Any) -> Any:
+        """The argument with secrets in place of their references, also inside dictionaries and lists."""
+        if isinstance(value, Secret):
+            found = value.resolve()
+            if found:
+                self.secrets.add(found)
+            return found
+        if value.__class__ is dict:
+            return {name: self._revealed(item) for name, item in value.items()}
+        if value.__class__ is list:
+            return [self._revealed(item) for item in value]
+        return tuple(self._revealed(item) for item in value) if value.__class__ is tuple else value
+
+    def hide_secrets(self, error: EmberflowError) -> bool:
+        """Masks secrets that resources were made with; whether there were any in the error."""
+        message, cause = self._masked(error.message), self._masked(error.cause)
+        if (message, cause) == (error.message, error.cause):
+            return False
+        error.message, error.cause = message, cause
+        return True
+
+    def _masked(self, text: str) -> str:
+        return mask(text, self.secrets)
+
+    def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
+        named = self._plan.resource_providers.get(kind, {})
+        near = get_close_matches(name, named, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(map(repr, named)) or "none"
+        elsewhere = [other.value for other, items in self._plan.resource_providers.items() if name in items]
+        cause = (
+            f"there is a {elsewhere[0]} of that name" if elsewhere else f"its {kind.value} resources: {known}"
+        )
+        return ResourceFailed(
+            f"agent {self._plan.name!r} has no {kind.value} named {name!r}{hint}",
+            cause=cause,
+            way_out=f"declare it in the agent or with add_resource({name!r}, ResourceType.{kind.name}, …)",
+        )
+
+    def close(self) -> None:
+        """In reverse order of making: a resource is closed before what it depends on."""
+        with self._lock:
+            for gate in self._gates.values():
+                gate.close()
+            for (kind, name), made in reversed(self._made.items()):
+                _close(kind, name, unwrapped(made))
+            self._made.clear()
+            self._gates.clear()
+
+
+def _parameters(clazz: type[Any]) -> list[str]:
+    try:
+        return list(inspect.signature(clazz).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _close(kind: ResourceType, name: str, made: Any) -> None:
+    close = getattr(made, "close", None)
+    if close is None:
+        return
+    try:
+        close()
+    except Exception as error:
+        _log.warning("closing the %s %r failed: %s", kind.value, name, describe_cause(error))
+
+
+_caches: dict[str, ResourceCache] = {}
+_caches_lock = threading.Lock()
+
+
+def acquire(
+    plan_id: str, plan: AgentPlan, ledgers: Ledgers | None = None, metrics: MetricGroup | None = None
+) -> ResourceCache:
+    """The resources of this process for one use of an agent. `ledgers` are the job's, for limits that agents and
+    processes share; `metrics` shows who waits for models."""
+    with _caches_lock:
+        cache = _caches.get(plan_id)
+        if cache is None:
+            cache = _caches[plan_id] = ResourceCache(plan, ledgers)
+        cache.users += 1
+    if metrics is not None:
+        cache.show_in(metrics)
+    return cache
+
+
+def release(plan_id: str) -> None:
+    """Closes them when nobody uses them any more."""
+    with _caches_lock:
+        cache = _caches.get(plan_id)
+        if cache is None:
+            return
+        cache.users -= 1
+        if cache.users > 0:
+            return
+        del _caches[plan_id]
+    cache.close()

@@ -1,0 +1,118 @@
+"""Views of resources: objects that stand for a resource which many share, and answer one of its methods themselves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from emberflow.operators.admission.gate import Gate
+
+_OWN = ("view_of", "view_method", "view_answer")
+
+
+class ResourceView:
+    """Everything but one method is the resource's own, also its class: `isinstance` sees no difference."""
+
+    __slots__ = _OWN
+
+    def __init__(self, of: Any, method: str, answer: Any) -> None:
+        for name, value in zip(_OWN, (of, method, answer), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.view_of.__class__
+
+    def __getattr__(self, name: str) -> Any:
+        return self.view_answer if name == self.view_method else getattr(self.view_of, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.view_of, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.view_of, name)
+
+    def __dir__(self) -> Any:
+        return dir(self.view_of)
+
+    def __repr__(self) -> str:
+        return repr(self.view_of)
+
+    def __eq__(self, other: object) -> bool:
+        return self.view_of == unwrapped(other)
+
+    def __hash__(self) -> int:
+        return hash(self.view_of)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # What is stored is the resource; a view belongs to one action, or to one process.
+        return self.view_of.__reduce_ex__(protocol)
+
+
+class FunctionToolView(ResourceView):
+    """A function that is a tool: called like the function it is, or as a tool."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.view_of.func(*args, **kwargs)
+
+
+def unwrapped(found: Any) -> Any:
+    """The resource behind views of it."""
+    while isinstance(found, ResourceView):
+        found = found.view_of
+    return found
+
+
+def admitted(found: Any, method: str, gate: Gate) -> Any:
+    """The resource, with a method whose calls wait at the gate. A method that blocks cannot wait there."""
+    call: Any = getattr(found, method, None)
+    if not inspect.iscoroutinefunction(call):
+        return found
+    guesses = TokenGuess()
+
+    async def through_the_gate(*args: Any, **kwargs: Any) -> Any:
+        async def make() -> Any:
+            return await call(*args, **kwargs)
+
+        if gate.limits.tokens_per_minute is None:
+            return await gate.call(make)
+        asked = text_tokens((args, kwargs))
+        return await gate.call(make, tokens=asked + guesses.answer, used=guesses.reader(asked))
+
+    return ResourceView(found, method, through_the_gate)
+
+
+CHARACTERS_PER_TOKEN = 4
+
+
+class TokenGuess:
+    """How many tokens the answers of a model have, from those it gave lately."""
+
+    def __init__(self) -> None:
+        self.answer = 0.0
+
+    def reader(self, asked: float) -> Callable[[Any], float]:
+        """What a call took: as its answer says, else by the length of its texts."""
+
+        def read(answer: Any) -> float:
+            usage: Any = getattr(answer, "usage", None)
+            used = asked + text_tokens(answer) if usage is None else float(usage.total_tokens)
+            self.answer += (max(0.0, used - asked) - self.answer) * 0.2
+            return used
+
+        return read
+
+
+def text_tokens(value: Any) -> float:
+    """About how many tokens the texts in a request are."""
+    if isinstance(value, str):
+        return len(value) / CHARACTERS_PER_TOKEN
+    if isinstance(value, dict):
+        return sum(map(text_tokens, value.values()))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return sum(map(text_tokens, value))  # pyright: ignore[reportUnknownArgumentType]
+    content: Any = getattr(value, "content", None)
+    return text_tokens(content) if isinstance(content, str) else 0.0

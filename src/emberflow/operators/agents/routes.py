@@ -1,0 +1,138 @@
+"""Which actions an event triggers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from emberflow.errors import describe_cause
+from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
+from emberflow.operators.agents.guards.attempts import run_guarded
+from emberflow.plan.agents.agent_plan import Action, AgentPlan, Trigger
+from emberflow.plan.agents.options import AgentConfigOptions, ConditionEvaluationFailureStrategy
+
+_log = logging.getLogger("emberflow.agents")
+
+
+_BUILT_IN = frozenset({InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE, ErrorEvent.EVENT_TYPE})
+
+
+class RunnableAction:
+    """An action with what the operator needs at hand."""
+
+    __slots__ = (
+        "awaits",
+        "call",
+        "config",
+        "convert",
+        "function",
+        "guards",
+        "is_async",
+        "keeps_event",
+        "matches",
+        "name",
+        "types",
+    )
+
+    def __init__(self, action: Action, max_steps: int) -> None:
+        self.name = action.name
+        self.function = action.function
+        """As the user wrote it; `awaits` says whether it is a coroutine function."""
+        self.awaits = action.is_async
+        self.guards = action.guards
+        self.is_async = action.may_wait
+        self.call: Callable[..., Any] = partial(run_guarded, self) if self.guards.waits else action.function
+        self.config = action.config
+        self.types = frozenset(trigger.type for trigger in action.triggers if trigger.type)
+        self.matches = [
+            _matcher(action, trigger, max_steps) for trigger in action.triggers if not trigger.type
+        ]
+        self.convert = action.event_class
+        self.keeps_event = self.guards.fallback is not None
+        """Whether the event is needed after the action has had it."""
+
+    def given(self, event: Event) -> Event:
+        """The event as the action wants it."""
+        if self.convert is None or isinstance(event, self.convert):
+            return event
+        return self.convert.from_event(event)
+
+
+def _matcher(action: Action, trigger: Trigger, max_steps: int) -> tuple[Callable[[Event], bool], str]:
+    if trigger.predicate is not None:
+        return trigger.predicate, str(trigger)
+    from emberflow.plan.cel.expression import CelExpression
+
+    expression = CelExpression(trigger.expression, f"action {action.name!r}", max_steps)
+    return expression.matches, trigger.expression
+
+
+def _names_errors(action: Action) -> bool:
+    """Whether an action is meant for error events. One that any event triggers is not: errors must not vanish in it."""
+    from emberflow.plan.cel.expression import CelExpression
+
+    wanted = ErrorEvent.EVENT_TYPE
+    return any(
+        trigger.type == wanted
+        or (trigger.expression and wanted in (CelExpression(trigger.expression, "").types() or ()))
+        for trigger in action.triggers
+    )
+
+
+class ConditionRaised(Exception):
+    """A trigger condition could not be evaluated."""
+
+    def __init__(self, action: str, condition: str, error: BaseException) -> None:
+        super().__init__(
+            f"the trigger condition {condition!r} of action {action!r} failed: {describe_cause(error)}"
+        )
+
+
+class Routes:
+    """Actions come in the order in which the agent defines them, each at most once per event."""
+
+    def __init__(self, plan: AgentPlan) -> None:
+        max_steps = plan.config.get(AgentConfigOptions.CONDITION_MAX_STEPS)
+        self.actions = {name: RunnableAction(item, max_steps) for name, item in plan.actions.items()}
+        self._ordered = list(self.actions.values())
+        self._agent = plan.name
+        self._conditional = any(item.matches for item in self._ordered)
+        self.handles_errors = any(_names_errors(item) for item in plan.actions.values())
+        strategy = plan.config.get(AgentConfigOptions.CONDITION_EVALUATION_FAILURE_STRATEGY)
+        self._fail = strategy is ConditionEvaluationFailureStrategy.FAIL
+        self._warned: set[tuple[str, str]] = set()
+        self._by_type: dict[str, list[RunnableAction]] = {}
+
+    def triggered_by(self, event: Event) -> list[RunnableAction]:
+        if self._conditional:
+            return [item for item in self._ordered if event.type in item.types or self._holds(item, event)]
+        found = self._by_type.get(event.type)
+        if found is None:
+            found = self._by_type[event.type] = [item for item in self._ordered if event.type in item.types]
+        return found
+
+    def _holds(self, action: RunnableAction, event: Event) -> bool:
+        for matches, shown in action.matches:
+            try:
+                if matches(event):
+                    return True
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                if self._fail:
+                    raise ConditionRaised(action.name, shown, error) from error
+                self._warn(action, shown, event, error)
+        return False
+
+    def _warn(self, action: RunnableAction, condition: str, event: Event, error: Any) -> None:
+        """Once per condition and event type, and never for what every agent has: a condition over an attribute that
+        other events lack is ordinary."""
+        if event.type in _BUILT_IN or (condition, event.type) in self._warned:
+            return
+        self._warned.add((condition, event.type))
+        _log.warning(
+            "agent %r, action %r: the condition %r cannot be evaluated for events of type %r and counts as false: %s",
+            self._agent, action.name, condition, event.type, describe_cause(error),
+        )  # fmt: skip

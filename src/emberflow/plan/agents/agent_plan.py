@@ -1,0 +1,133 @@
+"""An agent, compiled: which action answers to which event, with which resources and settings.
+
+Frozen data with functions in it. `plan/agents/actions.py` reads the agent, `plan/agents/checks.py` looks for mistakes
+when a plan is made, `operators/agents/agent_operator.py` runs it, `plan/agents/picture.py` draws it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from emberflow.errors import InvalidAgent, describe_cause
+from emberflow.plan.agents.action_code import sends_later
+from emberflow.plan.agents.actions import Action, Trigger, actions_of
+from emberflow.plan.agents.config import Configuration
+from emberflow.plan.agents.guards import Budget, budgets_of, check_fallbacks
+from emberflow.plan.agents.resource_providers import ResourceProvider, providers_from, providers_from_json
+from emberflow.plan.agents.resources import ResourceType
+from emberflow.plan.json_values import from_json_value, to_json_value
+
+__all__ = ["VERSION", "Action", "AgentPlan", "Trigger", "agent_name"]
+
+VERSION = 1
+
+_log = logging.getLogger("emberflow.agents")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlan:
+    """Made by `from_agent`, which checks it; `to_json` and `from_json` carry it elsewhere."""
+
+    name: str
+    actions: dict[str, Action]
+    resource_providers: dict[ResourceType, dict[str, ResourceProvider]]
+    config: Configuration = field(default_factory=Configuration)
+    budgets: tuple[Budget, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @staticmethod
+    def from_agent(agent: Any, config: Configuration | None = None, resources: Any = None) -> AgentPlan:
+        """Compiles and checks an agent; `resources` are those shared by all agents of an environment."""
+        from emberflow.plan.agents.checks import check
+
+        name = agent_name(agent)
+        found = {item.name: item for item in actions_of(agent, name)}
+        providers = providers_from(name, agent, resources)
+        plan = AgentPlan(
+            name=name,
+            actions=found,
+            resource_providers=providers,
+            config=config or Configuration(),
+            budgets=budgets_of(agent, name),
+        )
+        check_fallbacks(name, found)
+        warnings = tuple(check(plan))
+        for warning in warnings:
+            _log.warning("agent %r: %s", name, warning)
+        return replace(plan, warnings=warnings)
+
+    @property
+    def actions_by_event(self) -> dict[str, list[str]]:
+        """Event type -> the actions it triggers by its type alone."""
+        by_type: dict[str, list[str]] = {}
+        for item in self.actions.values():
+            for trigger in item.triggers:
+                if trigger.type and item.name not in by_type.setdefault(trigger.type, []):
+                    by_type[trigger.type].append(item.name)
+        return by_type
+
+    def get_actions(self, event_type: str) -> list[Action]:
+        """The actions that an event of this type may trigger."""
+        return [self.actions[name] for name in self.actions_by_event.get(event_type, [])]
+
+    @property
+    def is_async(self) -> bool:
+        """Whether any action may wait, or send an event for later: what is begun may then outlive its input."""
+        return any(item.may_wait or sends_later(item.function) for item in self.actions.values())
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The plan as text; functions that cannot be imported travel by value, secrets never do."""
+        body = {
+            "version": VERSION,
+            "name": self.name,
+            "actions": [item.to_json() for item in self.actions.values()],
+            "actions_by_event": self.actions_by_event,
+            "resource_providers": {
+                kind.value: {name: provider.to_json() for name, provider in named.items()}
+                for kind, named in self.resource_providers.items()
+                if named
+            },
+            "config": to_json_value(self.config.to_dict()),
+            **({"budgets": [budget.to_json() for budget in self.budgets]} if self.budgets else {}),
+            "warnings": list(self.warnings),
+        }
+        return json.dumps(body, indent=indent)
+
+    @staticmethod
+    def from_json(text: str) -> AgentPlan:
+        """The plan behind `to_json`; raises InvalidAgent. Loads pickles: read plans that you trust."""
+        try:
+            body = json.loads(text)
+            version = body["version"]
+            if version != VERSION:
+                raise InvalidAgent(
+                    f"an agent plan of format {version} cannot be read", way_out="update emberflow"
+                )
+            actions = [Action.from_json(item) for item in body["actions"]]
+            return AgentPlan(
+                name=body["name"],
+                actions={item.name: item for item in actions},
+                resource_providers=providers_from_json(body["resource_providers"]),
+                config=Configuration(from_json_value(body["config"])),
+                budgets=tuple(Budget.from_json(item) for item in body.get("budgets", ())),
+                warnings=tuple(body["warnings"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidAgent(
+                "this is not an agent plan",
+                cause=describe_cause(error),
+                way_out="write one with plan.to_json()",
+            ) from error
+
+    def explain(self, form: str = "text") -> str:
+        """The plan as `text`, `mermaid` or `json`."""
+        from emberflow.plan.agents.picture import render_agent
+
+        return self.to_json(indent=2) if form == "json" else render_agent(self, form)
+
+
+def agent_name(agent: Any) -> str:
+    return str(getattr(agent, "name", None) or type(agent).__name__)

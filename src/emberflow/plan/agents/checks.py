@@ -1,0 +1,260 @@
+"""Mistakes in an agent, found when its plan is made.
+
+What cannot work is an error. What is probably not meant is a warning, and only given where the code leaves no room for
+doubt: an agent that is right never gets one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING
+
+from emberflow.errors import InvalidAgent
+from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent, fields_of
+from emberflow.plan.agents.action_code import Code, full_name, look_into
+from emberflow.plan.agents.options import all_options
+from emberflow.plan.cel.expression import CelExpression
+
+if TYPE_CHECKING:
+    from emberflow.plan.agents.agent_plan import Action, AgentPlan, Trigger
+
+BUILT_IN = {str(value) for name, value in vars(EventType).items() if not name.startswith("_")}
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the whole agent shows about its events."""
+
+    code: dict[str, Code]
+    expressions: dict[str, CelExpression]
+    classes: dict[str, type[Event]] = field(default_factory=dict[str, type[Event]])
+    """By event type."""
+
+    @property
+    def sendable(self) -> set[str]:
+        """Every type that something in the agent could send."""
+        mentioned = {kind.EVENT_TYPE for code in self.code.values() for kind in code.classes.values()}
+        return mentioned.union(*(code.strings | code.sends.keys() for code in self.code.values()))
+
+    @property
+    def unknown(self) -> bool:
+        return any(code.unknown for code in self.code.values())
+
+    @property
+    def plain_events(self) -> bool:
+        return any(code.plain_events for code in self.code.values())
+
+    def may_be_plain(self, event_type: str) -> bool:
+        """Whether `Event(type=…)` may be sent in place of the class; such events carry any attributes."""
+        return self.plain_events and any(event_type in code.strings for code in self.code.values())
+
+
+def check(plan: AgentPlan) -> list[str]:
+    """Raises InvalidAgent for what cannot work; returns warnings about what is probably not meant."""
+    if not plan.actions:
+        raise InvalidAgent(
+            f"agent {plan.name!r} has no actions",
+            way_out="mark methods with @action(InputEvent), or use add_action()",
+        )
+    warnings = _check_settings(plan)
+    known = _Known(
+        {name: look_into(action.function) for name, action in plan.actions.items()}, expressions_of(plan)
+    )
+    known.classes = _classes(plan, known.code.values())
+    for action in plan.actions.values():
+        _check_annotation(plan, action, known)
+        for trigger in action.triggers:
+            warnings += _check_types(plan, action, trigger, known)
+            warnings += _check_attributes(plan, action, trigger, known)
+    _check_input(plan, known)
+    for name in plan.actions:
+        warnings += _check_sends(plan, name, known)
+    return list(dict.fromkeys(warnings))
+
+
+def expressions_of(plan: AgentPlan) -> dict[str, CelExpression]:
+    """The plan's expressions, parsed, by their text; raises InvalidAgent."""
+    return {
+        trigger.expression: CelExpression(trigger.expression, _where(plan, action))
+        for action in plan.actions.values()
+        for trigger in action.triggers
+        if trigger.expression
+    }
+
+
+def types_of(trigger: Trigger, expressions: dict[str, CelExpression]) -> frozenset[str] | None:
+    """The event types a trigger can match; None for any."""
+    if trigger.type:
+        return frozenset([trigger.type])
+    return expressions[trigger.expression].types() if trigger.expression else None
+
+
+def handlers_of(event_type: str, plan: AgentPlan, expressions: dict[str, CelExpression]) -> list[str]:
+    """The actions that an event of this type may trigger."""
+    return [
+        action.name
+        for action in plan.actions.values()
+        if any(
+            (types := types_of(trigger, expressions)) is None or event_type in types
+            for trigger in action.triggers
+        )
+    ]
+
+
+def _where(plan: AgentPlan, action: Action) -> str:
+    return f"agent {plan.name!r}, action {action.name!r}"
+
+
+def _classes(plan: AgentPlan, code: Iterable[Code]) -> dict[str, type[Event]]:
+    found: dict[str, type[Event]] = {}
+    mentioned = [kind for item in code for kind in item.classes.values()]
+    for action in plan.actions.values():
+        mentioned += [kind for trigger in action.triggers if (kind := trigger.event_class)]
+        mentioned += [action.event_class] if action.event_class else []
+    for kind in [InputEvent, OutputEvent, *mentioned]:
+        other = found.setdefault(kind.EVENT_TYPE, kind)
+        # A notebook cell that is run again makes the same class once more.
+        if full_name(other) != full_name(kind):
+            raise InvalidAgent(
+                f"agent {plan.name!r} uses two event classes of the type {kind.EVENT_TYPE!r}",
+                cause=f"they are {full_name(other)} and {full_name(kind)}",
+                way_out="rename one, or give it a type of its own: EVENT_TYPE: ClassVar[str] = '…'",
+            )
+    return found
+
+
+def _check_input(plan: AgentPlan, known: _Known) -> None:
+    if not handlers_of(InputEvent.EVENT_TYPE, plan, known.expressions):
+        raise InvalidAgent(
+            f"agent {plan.name!r} does nothing: no action is triggered by its input",
+            cause="; ".join(
+                f"{action.name!r} waits for {' or '.join(map(str, action.triggers))}"
+                for action in plan.actions.values()
+            ),
+            way_out="mark the action that comes first with @action(InputEvent)",
+        )
+
+
+def _check_annotation(plan: AgentPlan, action: Action, known: _Known) -> None:
+    """`def act(event: Scored, ctx)` gets a Scored made of what came, so that must have what Scored needs."""
+    wanted = action.event_class
+    if wanted is None or not is_dataclass(wanted):
+        return
+    needed = {
+        item.name for item in fields(wanted) if item.default is MISSING and item.default_factory is MISSING
+    }
+    for trigger in action.triggers:
+        came = known.classes.get(trigger.type)
+        given = None if came is None else fields_of(came)
+        if came is None or given is None or known.may_be_plain(came.EVENT_TYPE):
+            continue
+        missing = sorted(needed - set(given))
+        if missing:
+            raise InvalidAgent(
+                f"{_where(plan, action)} takes a {wanted.__name__}, but is triggered by {came.__name__}",
+                cause=f"{came.__name__} has no attribute {missing[0]!r}",
+                way_out=f"annotate its event as {came.__name__}, or trigger it with {wanted.__name__}",
+            )
+
+
+def _check_types(plan: AgentPlan, action: Action, trigger: Trigger, known: _Known) -> list[str]:
+    """A type that nothing sends is an error if it looks like a slip, else a warning."""
+    warnings: list[str] = []
+    sendable = known.sendable
+    for wanted in sorted(types_of(trigger, known.expressions) or ()):
+        kind = known.classes.get(wanted)
+        built_in = kind is not None and kind.__module__.startswith("emberflow.")
+        if wanted in BUILT_IN or built_in or wanted in sendable or known.unknown:
+            continue
+        said = f"{_where(plan, action)}: the trigger '{trigger}'"
+        if trigger.type.startswith("attributes."):
+            raise InvalidAgent(
+                f"{said} is taken for an event type",
+                cause="a name alone is an event type; an expression compares something",
+                way_out=f'@action("{wanted} == true")',
+            )
+        # Of all strings in the code only those that the agent's events go by are worth suggesting.
+        candidates = {item for code in known.code.values() for item in code.sends} | known.classes.keys()
+        near = _nearest(wanted, (candidates - {wanted}) | BUILT_IN)
+        if near and kind is None:
+            raise InvalidAgent(
+                f"{said} waits for the event type {wanted!r}, which nothing in this agent sends",
+                way_out=f"did you mean '{near}'?",
+            )
+        warnings.append(f"action {action.name!r} waits for {wanted!r}, but nothing in this agent sends it")
+    return warnings
+
+
+def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: _Known) -> list[str]:
+    """An attribute that the event cannot have."""
+    if not trigger.expression:
+        return []
+    expression = known.expressions[trigger.expression]
+    types = expression.types()
+    for name in sorted(expression.names() & known.classes.keys()):
+        raise InvalidAgent(
+            f"{_where(plan, action)}: the expression {expression.text!r} uses {name} without quotes",
+            way_out=f"an event type is a text: type == '{name}'",
+        )
+    declared: set[str] = set()
+    for kind in known.classes.values() if types is None else [known.classes.get(item) for item in types]:
+        carried = None if kind is None else fields_of(kind)
+        if kind is None or carried is None or known.may_be_plain(kind.EVENT_TYPE):
+            return []
+        declared |= set(carried)
+    missing = sorted(expression.names() - declared)
+    if types is not None and missing:
+        near = _nearest(missing[0], declared)
+        raise InvalidAgent(
+            f"{_where(plan, action)}: the expression {expression.text!r} uses the attribute {missing[0]!r}, "
+            f"which {' or '.join(map(repr, sorted(types)))} does not have",
+            cause=f"declared are {', '.join(sorted(declared)) or 'none'}",
+            way_out=f"did you mean '{near}'?"
+            if near
+            else "declare it in the event class, or correct the name",
+        )
+    if known.unknown or known.plain_events:
+        return []
+    return [
+        f"action {action.name!r}: no event of this agent has the attribute {name!r} of '{trigger}'"
+        for name in missing
+    ]
+
+
+def _check_sends(plan: AgentPlan, name: str, known: _Known) -> list[str]:
+    return [
+        f"action {name!r} sends {event_type!r}, which no action handles"
+        for event_type, kind in known.code[name].sends.items()
+        if event_type not in BUILT_IN
+        and not (kind is not None and kind.__module__.startswith("emberflow."))
+        and not handlers_of(event_type, plan, known.expressions)
+    ]
+
+
+def _nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that was probably meant: `InputEvent` for `_input_event`, `Scored` for `Scorred`."""
+    plain = {_folded(item): item for item in sorted(candidates)}
+    if _folded(name) in plain:
+        return plain[_folded(name)]
+    found = difflib.get_close_matches(_folded(name), plain, 1, 0.8)
+    return plain[found[0]] if found else None
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _check_settings(plan: AgentPlan) -> list[str]:
+    """Values that an option cannot take raise here, not on a worker; a key that is nearly an option's is told."""
+    options = all_options()
+    warnings: list[str] = []
+    for key in plan.config.to_dict():
+        if key in options:
+            plan.config.get(options[key])
+            continue
+        near = _nearest(key, set(options))
+        if near:
+            warnings.append(f"there is no option {key!r}; did you mean {near!r}?")
+    return warnings

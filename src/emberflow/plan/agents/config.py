@@ -1,0 +1,230 @@
+"""Settings of agents: options with a name, a type and a default, as in Flink."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from difflib import get_close_matches
+from enum import Enum
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast, overload
+
+from emberflow.errors import InvalidArgument, describe_cause
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class ConfigOption(Generic[T]):
+    """One setting: its key, the type of its values and a default.
+
+    `check` returns what is wrong with a value, or None. Without a default the option is a `ConfigOption[T | None]`.
+
+    ```python
+    from emberflow.agents import ConfigOption, Configuration
+
+    RETRIES = ConfigOption("my-agent.retries", int, 3)
+    settings = Configuration().set(RETRIES, 5)
+    assert settings.get(RETRIES) == 5
+    ```
+    """
+
+    __slots__ = ("_check", "_default", "_key", "_type")
+
+    @overload
+    def __init__(
+        self: ConfigOption[V],
+        key: str,
+        config_type: type[V],
+        default: V,
+        check: Callable[[V], str | None] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: ConfigOption[V | None],
+        key: str,
+        config_type: type[V],
+        default: None = None,
+        check: Callable[[V], str | None] | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        key: str,
+        config_type: type[Any],
+        default: Any = None,
+        check: Callable[[Any], str | None] | None = None,
+    ) -> None:
+        self._key = key
+        self._type = config_type
+        self._default = default
+        self._check = check
+
+    def get_key(self) -> str:
+        """The name under which files and `set_str` know the option."""
+        return self._key
+
+    def get_type(self) -> type[Any]:
+        """The type of its values."""
+        return self._type
+
+    def get_default_value(self) -> T:
+        """What `Configuration.get` returns if nothing was set."""
+        return self._default
+
+    def convert(self, value: Any) -> T:
+        """The value in the option's type; raises `InvalidArgument` if it does not fit."""
+        wanted = self._type
+        made: Any = value
+        try:
+            if issubclass(wanted, Enum) and not isinstance(value, wanted):
+                made = _enum(wanted, value)
+            elif wanted is bool and isinstance(value, str):
+                made = {"true": True, "false": False}[value.lower()]
+            elif wanted in (int, float, str) and not isinstance(value, bool):
+                turn: Any = wanted
+                made = turn(value)
+                if wanted is int and isinstance(value, float) and made != value:
+                    raise ValueError("a part of the number would be lost")
+            if not isinstance(made, wanted) or (isinstance(made, bool) and wanted is not bool):
+                raise TypeError(f"{wanted.__name__} wanted")
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            allowed = (
+                f"one of {[item.value for item in wanted]}" if issubclass(wanted, Enum) else wanted.__name__
+            )
+            raise InvalidArgument(
+                f"the option {self._key!r} cannot be {value!r}", cause=f"it must be {allowed}"
+            ) from error
+        problem = self._check(made) if self._check else None
+        if problem:
+            raise InvalidArgument(f"the option {self._key!r} cannot be {value!r}", cause=problem)
+        return cast("T", made)
+
+    def __repr__(self) -> str:
+        return f"ConfigOption({self._key!r}, default={self._default!r})"
+
+
+def _enum(wanted: type[Enum], value: Any) -> Enum:
+    for item in wanted:
+        if str(value).lower() in (item.name.lower(), str(item.value).lower()):
+            return item
+    raise ValueError(value)
+
+
+class Configuration:
+    """Values by option or by key. Values are plain data, so that a plan can hold them."""
+
+    def __init__(self, values: dict[str, Any] | None = None) -> None:
+        self._values: dict[str, Any] = dict(values or {})
+
+    @overload
+    def set(self, option: ConfigOption[T], value: T | str) -> Configuration: ...
+    @overload
+    def set(self, option: str, value: Any) -> Configuration: ...
+    def set(self, option: ConfigOption[Any] | str, value: Any) -> Configuration:
+        """Sets an option, given as such or by its key; `set_str` and its like take keys of your own.
+
+        Values may be given as strings, an enum by its name or value. A key that no option has, or a value that does not
+        fit, raises `InvalidArgument` with the closest name.
+        """
+        if isinstance(option, str):
+            from emberflow.plan.agents.options import option_named
+
+            option = option_named(option)
+        elif not isinstance(option, ConfigOption):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgument(
+                f"{option!r} is not an option", way_out="use AgentExecutionOptions…, or set_str(key, value)"
+            )
+        self._values[option.get_key()] = option.convert(value)
+        return self
+
+    def get(self, option: ConfigOption[T]) -> T:
+        """The value that was set, or the option's default."""
+        key = option.get_key()
+        return option.convert(self._values[key]) if key in self._values else option.get_default_value()
+
+    def set_str(self, key: str, value: str) -> None:
+        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        refuse_near_misses(key)
+        self._values[key] = str(value)
+
+    def set_int(self, key: str, value: int) -> None:
+        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        refuse_near_misses(key)
+        self._values[key] = int(value)
+
+    def set_float(self, key: str, value: float) -> None:
+        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        refuse_near_misses(key)
+        self._values[key] = float(value)
+
+    def set_bool(self, key: str, value: bool) -> None:
+        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        refuse_near_misses(key)
+        self._values[key] = bool(value)
+
+    def get_str(self, key: str, default: str | None = None) -> str | None:
+        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        return self._typed(key, str, default)
+
+    def get_int(self, key: str, default: int | None = None) -> int | None:
+        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        return self._typed(key, int, default)
+
+    def get_float(self, key: str, default: float | None = None) -> float | None:
+        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        return self._typed(key, float, default)
+
+    def get_bool(self, key: str, default: bool | None = None) -> bool | None:
+        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        return self._typed(key, bool, default)
+
+    def load(self, path: str | Path) -> Configuration:
+        """Settings from a JSON file of keys and values."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            if not isinstance(found, dict):
+                raise ValueError("an object of keys and values is wanted")
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(
+                f"the settings file {path} cannot be read", cause=describe_cause(error)
+            ) from error
+        for key in found:  # pyright: ignore[reportUnknownVariableType]
+            refuse_near_misses(str(key))  # pyright: ignore[reportUnknownArgumentType]
+        self._values.update(found)  # pyright: ignore[reportUnknownArgumentType]
+        return self
+
+    def update(self, other: Configuration) -> None:
+        """Takes over all values of another configuration."""
+        self._values.update(other._values)
+
+    def copy(self) -> Configuration:
+        """A configuration with the same values."""
+        return Configuration(self._values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All values that were set, by key."""
+        return dict(self._values)
+
+    def _typed(self, key: str, kind: type[Any], default: Any) -> Any:
+        return ConfigOption[Any](key, kind).convert(self._values[key]) if key in self._values else default
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._values == other._values
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"Configuration({self._values!r})"
+
+
+def refuse_near_misses(key: str) -> None:
+    """Raises for a key that is not an option's but nearly is: keys of your own are welcome, spelling mistakes are not."""
+    from emberflow.plan.agents.options import all_options
+
+    known = all_options()
+    near = [] if key in known else get_close_matches(key, known, 1, 0.85)
+    if near:
+        raise InvalidArgument(
+            f"there is no option {key!r}; did you mean {near[0]!r}?",
+            way_out="write the option's name, or choose a key that is less like it",
+        )

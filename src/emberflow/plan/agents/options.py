@@ -1,0 +1,131 @@
+"""The options of agents, with their defaults. Keys are Flink Agents' where it has the option."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from emberflow.errors import InvalidArgument
+from emberflow.plan.agents.config import ConfigOption
+from emberflow.plan.cel.evaluation_budget import DEFAULT_STEPS
+
+
+def _positive(value: Any) -> str | None:
+    return None if value > 0 else "it must be greater than 0"
+
+
+def _not_negative(value: Any) -> str | None:
+    return None if value >= 0 else "it must not be negative"
+
+
+class ErrorHandling(Enum):
+    """What happens to an input whose action fails. Other inputs and keys are never touched by `SKIP`."""
+
+    FAIL = "fail"
+    """The job stops with the error."""
+    SKIP = "skip"
+    """The input's run ends there, the error is logged; what its finished actions did stays."""
+    DEAD_LETTER = "dead-letter"
+    """As `SKIP`, and the input goes to the dead letters together with what went wrong."""
+
+
+class ReplayMismatchHandling(Enum):
+    """What happens when a repeated action makes other durable calls than were recorded."""
+
+    FAIL = "fail"
+    RESTART = "restart"
+    """From there on the recorded calls are dropped and made again."""
+
+
+class ConditionEvaluationFailureStrategy(Enum):
+    """What happens when a trigger expression cannot be evaluated for an event."""
+
+    WARN_AND_SKIP = "WARN_AND_SKIP"
+    FAIL = "FAIL"
+
+
+class ShortTermMemoryTtlUpdate(Enum):
+    """What refreshes the time to live of short-term memory."""
+
+    ON_CREATE_AND_WRITE = "ON_CREATE_AND_WRITE"
+    ON_READ_AND_WRITE = "ON_READ_AND_WRITE"
+
+
+class EventLogLevel(Enum):
+    """How much of an event is logged."""
+
+    OFF = "OFF"
+    STANDARD = "STANDARD"
+    VERBOSE = "VERBOSE"
+
+
+class AgentExecutionOptions:
+    """Options of how agents run, for `get_config().set(option, value)`."""
+
+    ON_ERROR = ConfigOption("on-error", ErrorHandling, ErrorHandling.FAIL)
+    ON_REPLAY_MISMATCH = ConfigOption(
+        "on-replay-mismatch", ReplayMismatchHandling, ReplayMismatchHandling.FAIL
+    )
+    MAX_STEPS = ConfigOption("max-steps", int, 1_000, _positive)
+    """Actions that one input may set off before its run is stopped."""
+    MAX_IN_FLIGHT = ConfigOption("max-in-flight", int, 10_000, _positive)
+    """Inputs of one task that wait for calls; while there are as many, no more are read."""
+    MAX_EVENT_BYTES = ConfigOption("max-event-bytes", int, 4 * 1024 * 1024, _positive)
+    NUM_ASYNC_THREADS = ConfigOption("num-async-threads", int, 64, _positive)
+    """Threads for blocking functions given to `durable_execute_async`."""
+    SHORT_TERM_MEMORY_STATE_TTL_MS = ConfigOption("short-term-memory.state-ttl.ms", int, 0, _not_negative)
+    """0: short-term memory never expires."""
+    SHORT_TERM_MEMORY_STATE_TTL_UPDATE_TYPE = ConfigOption(
+        "short-term-memory.state-ttl.update-type",
+        ShortTermMemoryTtlUpdate,
+        ShortTermMemoryTtlUpdate.ON_READ_AND_WRITE,
+    )
+    MAX_MEMORY_BYTES = ConfigOption("memory.max-bytes", int, 16 * 1024 * 1024, _positive)
+    """Short-term memory of one key, and sensory memory of one run."""
+
+
+class AgentConfigOptions:
+    """Options of trigger expressions, event logs and listeners, for `get_config().set(option, value)`."""
+
+    CONDITION_EVALUATION_FAILURE_STRATEGY = ConfigOption(
+        "action.trigger-condition.evaluate-failure-strategy",
+        ConditionEvaluationFailureStrategy,
+        ConditionEvaluationFailureStrategy.WARN_AND_SKIP,
+    )
+    CONDITION_MAX_STEPS = ConfigOption("action.trigger-condition.max-steps", int, DEFAULT_STEPS, _positive)
+    """Steps that one evaluation of a trigger expression may take; more is a failure as any other. A step takes a few
+    microseconds: one turn of `all`, `exists`, …, more where a turn looks at or copies large values."""
+    BASE_LOG_DIR = ConfigOption("baseLogDir", str, None)
+    """Where event logs are written; no log without it."""
+    EVENT_LOG_LEVEL = ConfigOption("event-log.level", EventLogLevel, EventLogLevel.STANDARD)
+    EVENT_LOG_MAX_STRING_LENGTH = ConfigOption("event-log.standard.max-string-length", int, 2_000, _positive)
+    EVENT_LOG_MAX_ARRAY_ELEMENTS = ConfigOption("event-log.standard.max-array-elements", int, 20, _positive)
+    EVENT_LOG_MAX_DEPTH = ConfigOption("event-log.standard.max-depth", int, 5, _positive)
+    EVENT_LOG_MAX_FILE_BYTES = ConfigOption("event-log.max-file-bytes", int, 64 * 1024 * 1024, _positive)
+    EVENT_LOG_MAX_FILES = ConfigOption("event-log.max-files", int, 10, _positive)
+    EVENT_LISTENERS: ConfigOption[list[Any] | None] = ConfigOption("event-listeners", list, None)
+    """Callables `(event, context)`, called for every event in the order they happen."""
+
+
+def all_options() -> dict[str, ConfigOption[Any]]:
+    """Options by key."""
+    return {
+        option.get_key(): option
+        for group in (AgentExecutionOptions, AgentConfigOptions)
+        for option in vars(group).values()
+        if isinstance(option, ConfigOption)
+    }
+
+
+def option_named(key: str) -> ConfigOption[Any]:
+    """The option with this key; raises with the nearest one."""
+    known = all_options()
+    if key not in known:
+        near = get_close_matches(key, known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(
+            f"there is no option {key!r}{hint}",
+            way_out="set_str(key, value) and its like take keys of your own",
+        )
+    return known[key]

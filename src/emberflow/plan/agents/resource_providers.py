@@ -1,0 +1,124 @@
+"""From what an agent declares to what its plan holds about each resource."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from emberflow.errors import InvalidAgent, NotSerializable
+from emberflow.events.codecs import encode
+from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType
+from emberflow.plan.json_values import from_json_value, to_json_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceProvider:
+    """How a worker gets a resource: by descriptor, as it is, or as a function that is the tool."""
+
+    name: str
+    type: ResourceType
+    descriptor: ResourceDescriptor | None = None
+    instance: Any = None
+
+    def to_json(self) -> dict[str, Any]:
+        if self.descriptor is None:
+            return {"instance": to_json_value(self.instance)}
+        made = self.descriptor
+        return {"class": made.class_to_json(), "arguments": to_json_value(made.arguments)}
+
+    def describe(self) -> str:
+        made = self.descriptor
+        return type(self.instance).__name__ if made is None else made.target_clazz
+
+
+Providers = dict[ResourceType, dict[str, ResourceProvider]]
+
+
+def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers:
+    """The agent's resources, and those of its environment that it does not replace."""
+    made: Providers = {kind: {} for kind in ResourceType}
+    given: dict[ResourceType, dict[str, Any]] = shared or {}
+    for kind, named in given.items():
+        for name, value in named.items():
+            made[kind][name] = _provider(agent_name, kind, name, value)
+    own: Providers = {kind: {} for kind in ResourceType}
+    for kind, name, value in [*_declared(agent), *_added(agent)]:
+        if name in own[kind]:
+            raise InvalidAgent(f"agent {agent_name!r} defines the {kind.value} {name!r} twice")
+        own[kind][name] = _provider(agent_name, kind, name, value)
+    # What a test puts in place of the agent's own.
+    replacements: dict[tuple[str, ResourceType], Any] = getattr(agent, "replacements", {})
+    for (name, kind), value in replacements.items():
+        own[kind][name] = _provider(agent_name, kind, name, value)
+    for kind, named in own.items():
+        made[kind].update(named)
+    return made
+
+
+def providers_from_json(data: dict[str, dict[str, Any]]) -> Providers:
+    made: Providers = {kind: {} for kind in ResourceType}
+    for kind_name, named in data.items():
+        kind = ResourceType(kind_name)
+        for name, body in named.items():
+            if "instance" in body:
+                instance = from_json_value(body["instance"])
+                made[kind][name] = ResourceProvider(name=name, type=kind, instance=instance)
+            else:
+                descriptor = ResourceDescriptor.from_json(body["class"], from_json_value(body["arguments"]))
+                made[kind][name] = ResourceProvider(name=name, type=kind, descriptor=descriptor)
+    return made
+
+
+def _declared(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:
+    """Methods marked with @chat_model_setup, @tool, …: a tool is the function itself, others say what to make."""
+    found: dict[str, Any] = {}
+    for base in reversed(type(agent).__mro__):
+        for name, member in vars(base).items():
+            found.pop(name, None)
+            function = getattr(member, "__func__", member)
+            if hasattr(function, "_resource_type"):
+                found[name] = function
+    for name, function in found.items():
+        kind: ResourceType = function._resource_type
+        yield kind, name, function if kind is ResourceType.TOOL else _described(agent, name, function)
+
+
+def _described(agent: Any, name: str, function: Any) -> Any:
+    """What a decorated function returns; like an action it may take the agent itself."""
+    parameters = list(inspect.signature(function).parameters)
+    if parameters == ["self"]:
+        return function(agent)
+    if parameters:
+        raise InvalidAgent(
+            f"agent {type(agent).__name__!r}: the function of the resource {name!r} takes {', '.join(parameters)}",
+            way_out=f"def {name}() -> ResourceDescriptor: the framework calls it without arguments",
+        )
+    return function()
+
+
+def _added(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:
+    added: dict[ResourceType, dict[str, Any]] = getattr(agent, "resources", {})
+    for kind, named in added.items():
+        for name, value in named.items():
+            yield kind, name, value
+
+
+def _provider(agent_name: str, kind: ResourceType, name: str, value: Any) -> ResourceProvider:
+    if isinstance(value, ResourceDescriptor):
+        return ResourceProvider(name=name, type=kind, descriptor=value)
+    if value is None:
+        raise InvalidAgent(
+            f"agent {agent_name!r}: the {kind.value} {name!r} is None",
+            way_out="the decorated function must return a ResourceDescriptor or a resource",
+        )
+    try:
+        encode(value)
+    except NotSerializable as error:
+        raise InvalidAgent(
+            f"agent {agent_name!r}: the {kind.value} {name!r} cannot be sent to workers",
+            cause=error.cause,
+            way_out="describe it instead: ResourceDescriptor(clazz=MyClass, ...); it is then made on the worker",
+        ) from error
+    return ResourceProvider(name=name, type=kind, instance=value)

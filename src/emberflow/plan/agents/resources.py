@@ -1,0 +1,208 @@
+"""What agents need besides events: models, prompts, tools, stores. Here they are only described.
+
+A description goes into the plan; the resource itself is made on the worker, when an action first asks for it
+(`operators/agents/resources/resource_cache.py`). Secrets never enter a plan: `Secret` says where the worker finds them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, Protocol
+
+from emberflow.errors import InvalidAgent, ResourceFailed, describe_cause
+from emberflow.plan import json_functions
+
+
+class ResourceType(Enum):
+    """The kinds of resources an agent may have."""
+
+    CHAT_MODEL = "chat_model"
+    CHAT_MODEL_CONNECTION = "chat_model_connection"
+    TOOL = "tool"
+    EMBEDDING_MODEL = "embedding_model"
+    EMBEDDING_MODEL_CONNECTION = "embedding_model_connection"
+    VECTOR_STORE = "vector_store"
+    PROMPT = "prompt"
+    MCP_SERVER = "mcp_server"
+    SKILLS = "skills"
+
+
+def resource_type(name: str) -> ResourceType:
+    """The type with this value or name."""
+    for item in ResourceType:
+        if name in (item.value, item.name):
+            return item
+    raise ResourceFailed(
+        f"{name!r} is not a resource type", way_out=f"one of {', '.join(item.value for item in ResourceType)}"
+    )
+
+
+class ResourceContext(Protocol):
+    """How a resource finds the resources it depends on."""
+
+    def get_resource(self, name: str, type: ResourceType) -> Any: ...
+
+
+class Resource:
+    """Base of resources. Made on the worker with the descriptor's arguments, then `open()`, at the end `close()`."""
+
+    resource_context: ResourceContext
+    """Set before `open()`."""
+
+    def open(self) -> None:
+        """Connections are made here, not in `__init__`."""
+
+    def close(self) -> None:
+        """Called once, when the job ends in this process."""
+
+
+class SerializableResource(Resource):
+    """A resource that travels inside the plan as it is, such as a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret is found when a resource is made: an environment variable, or a file."""
+
+    name: str = ""
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.name) == bool(self.file):
+            raise InvalidAgent(
+                "a secret is either the name of an environment variable or a file",
+                way_out="Secret('OPENAI_API_KEY') or Secret(file='/run/secrets/openai')",
+            )
+
+    def resolve(self) -> str:
+        """The value; called on the worker only."""
+        if self.file:
+            try:
+                return Path(self.file).read_text(encoding="utf-8").strip()
+            except OSError as error:
+                raise ResourceFailed(
+                    f"the secret file {self.file!r} cannot be read", cause=describe_cause(error)
+                ) from error
+        value = os.environ.get(self.name)
+        if value is None:
+            raise ResourceFailed(
+                f"the environment variable {self.name!r}, which holds a secret, is not set on this worker",
+                way_out=f"set it where the job runs, e.g. spark.executorEnv.{self.name} on a cluster",
+            )
+        return value
+
+
+_SECRET_NAME = re.compile(
+    r"(^|_)(api_?key|access_?key|private_?key|secret|secret_?key|password|passwd|pwd|passphrase|token|access_?token"
+    r"|credential|authorization|bearer)s?$",
+    re.I,
+)
+
+
+# Tokens that are pieces of text or places in a list.
+_HARMLESS = re.compile(
+    r"(^|_)(max|min|stop|start|eos|bos|pad|unk|sep|mask|cls|special|page|next|continuation)_tokens?$"
+)
+
+
+def _is_secret(name: str) -> bool:
+    spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return bool(_SECRET_NAME.search(spelled)) and not _HARMLESS.search(spelled)
+
+
+def _written_secrets(arguments: dict[Any, Any]) -> Iterator[str]:
+    """Names of arguments, also inside dictionaries, that hold a secret as text."""
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            yield from _written_secrets(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, str) and value and isinstance(name, str) and _is_secret(name):
+            yield name
+
+
+class ResourceDescriptor:
+    """A class and the arguments to make it with: `ResourceDescriptor(clazz=MyModel, temperature=0.1)`."""
+
+    __slots__ = ("_clazz", "arguments", "target_clazz", "target_module")
+
+    def __init__(
+        self,
+        clazz: str | type[Any] | None = None,
+        *,
+        target_module: str | None = None,
+        target_clazz: str | None = None,
+        arguments: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._clazz: type[Any] | None = None
+        if isinstance(clazz, str):
+            target_module, _, target_clazz = clazz.rpartition(".")
+        elif clazz is not None:
+            self._clazz = clazz
+            target_module, target_clazz = clazz.__module__, clazz.__qualname__
+        if not target_module or not target_clazz:
+            raise InvalidAgent(
+                f"a resource descriptor needs a class, got clazz={clazz!r}",
+                way_out="ResourceDescriptor(clazz=MyModel, ...) or clazz='package.module.MyModel'",
+            )
+        self.target_module = target_module
+        self.target_clazz = target_clazz
+        self.arguments: dict[str, Any] = {**(arguments or {}), **kwargs}
+        for name in _written_secrets(self.arguments):
+            raise InvalidAgent(
+                f"the argument {name!r} of {target_clazz} is a secret written into the program",
+                way_out=f"Secret('{name.upper()}') in its place takes it from the environment of the worker",
+            )
+
+    @staticmethod
+    def from_json(clazz: dict[str, str], arguments: dict[str, Any]) -> ResourceDescriptor:
+        """A class that is named is not imported: only the worker need have it."""
+        if "module" in clazz:
+            return ResourceDescriptor(
+                target_module=clazz["module"], target_clazz=clazz["qualname"], arguments=arguments
+            )
+        made: Any = json_functions.from_json(clazz)
+        return ResourceDescriptor(clazz=made, arguments=arguments)
+
+    def class_to_json(self) -> dict[str, str]:
+        """The class as a plan holds it."""
+        if self._clazz is None:
+            return {"module": self.target_module, "qualname": self.target_clazz}
+        return json_functions.to_json(self._clazz)
+
+    @property
+    def clazz(self) -> type[Any]:
+        """The class, imported when it is first asked for; raises `ResourceFailed` if it cannot be."""
+        if self._clazz is None:
+            try:
+                found: Any = importlib.import_module(self.target_module)
+                for part in self.target_clazz.split("."):
+                    found = getattr(found, part)
+            except (ImportError, AttributeError) as error:
+                raise ResourceFailed(
+                    f"the resource class {self.target_module}.{self.target_clazz} cannot be imported",
+                    cause=describe_cause(error),
+                    way_out="install its package where the job runs, or give the class itself: clazz=MyModel",
+                ) from error
+            self._clazz = found
+        return self._clazz  # type: ignore[return-value]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ResourceDescriptor):
+            return NotImplemented
+        return (self.target_module, self.target_clazz, self.arguments) == (
+            other.target_module,
+            other.target_clazz,
+            other.arguments,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.target_module, self.target_clazz, tuple(sorted(self.arguments))))
+
+    def __repr__(self) -> str:
+        return f"ResourceDescriptor({self.target_module}.{self.target_clazz}, {self.arguments!r})"

@@ -1,0 +1,4 @@
+"""The program as graphs: the stream graph as written, the job graph cut at its shuffles, both as text and pictures.
+
+Made by `streams/`, read by engines; frozen data that imports no engine.
+"""

@@ -1,0 +1,39 @@
+"""Where the sources of a job begin, and how many channels each stage sends on each of its exchanges: every channel has a
+watermark of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from emberflow.connectors.source import Position, start_positions
+from emberflow.plan.graphs.job_graph import JobGraph, StageKind, source_of
+from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.specs import WatermarkGeneratorSpec
+
+
+def new_sources(graph: JobGraph, parallelism: int, known: Collection[str]) -> dict[str, list[Position]]:
+    """By uid, the positions at which the channels of sources begin that are not `known` from an earlier start."""
+    found: dict[str, list[Position]] = {}
+    for stage in graph.stages:
+        node = graph.stream_graph.node(stage.head)
+        if stage.kind is StageKind.SOURCE and node.uid not in known:
+            source = source_of(graph, stage).source
+            found[node.uid] = start_positions(source, node.parallelism or parallelism)
+    return found
+
+
+def stage_channels(
+    graph: JobGraph, of_sources: Mapping[str, int], of_keyed: Callable[[StreamNode], int]
+) -> dict[int, int]:
+    """By stage. `of_sources` is by uid; a step that makes its own watermarks does so per channel of its inputs; how many
+    tasks a keyed stage speaks with is the engine's business."""
+    found: dict[int, int] = {}
+    for stage in graph.stages:
+        node = graph.stream_graph.node(stage.head)
+        if stage.kind is StageKind.SOURCE:
+            found[stage.id] = of_sources[node.uid]
+        elif isinstance(node.spec, WatermarkGeneratorSpec):
+            found[stage.id] = sum(found[item.source_stage] for item in graph.inputs_of(stage.id))
+        else:
+            found[stage.id] = of_keyed(node)
+    return found

@@ -1,0 +1,34 @@
+"""Committed output of a job as Python values: how crash tests see what a file sink made visible."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+from emberflow.connectors.files.file_sink import FileSink
+from emberflow.connectors.files.file_sink_options import Encoder
+
+
+class LiteralEncoder(Encoder):
+    """`repr(value)` on a line of its own; `read_committed` turns it back, tuples included."""
+
+    def encode(self, value: Any) -> bytes:
+        """The record's `repr` on a line of its own."""
+        return f"{value!r}\n".encode()
+
+
+def literal_files(folder: str | os.PathLike[str]) -> FileSink:
+    """A file sink that writes each record as a literal on a line; `read_committed` reads them."""
+    return FileSink.for_row_format(os.fspath(folder), LiteralEncoder()).build()
+
+
+def read_committed(folder: str | os.PathLike[str]) -> list[Any]:
+    """What is visible below the folder, in the order in which it was committed."""
+    parts = sorted(path for path in Path(folder).rglob("part-*") if not _hidden(path, Path(folder)))
+    return [ast.literal_eval(line) for path in parts for line in path.read_text().splitlines()]
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)

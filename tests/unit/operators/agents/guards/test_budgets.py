@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emberflow.errors import BudgetExceeded, InvalidArgument
+from emberflow.operators.agents.guards.budgets import Budgets, KeySpending, added, check_amount
+from emberflow.plan.agents.guards import Budget
+
+HOUR = 3_600_000
+
+
+def test_a_run_and_a_key_are_counted_apart() -> None:
+    budgets = Budgets([Budget(tokens=10), Budget(tokens=15, per="key")])
+    key = budgets.spent({}, {"tokens": 9}, now_ms=0)
+    budgets.check(["tokens"], {"tokens": 9}, key, {"tokens": 1}, 0)
+    with pytest.raises(BudgetExceeded, match=r"the run has spent 11 tokens; its budget is 10\n"):
+        budgets.check(["tokens"], {"tokens": 9}, key, {"tokens": 2}, 0)
+    with pytest.raises(BudgetExceeded, match=r"the key has spent 16 tokens; its budget is 15\n"):
+        budgets.check(["tokens"], {}, key, {"tokens": 7}, 0)
+
+
+def test_the_text_says_what_to_do() -> None:
+    budgets = Budgets([Budget(cost=0.5, per="key", window_ms=HOUR)])
+    with pytest.raises(BudgetExceeded) as caught:
+        budgets.check(["cost"], {}, {}, {"cost": 0.75}, 0)
+    assert str(caught.value) == (
+        "BudgetExceeded [EF2207]: the key has spent 0.75 cost within 3,600,000 ms; its budget is 0.5\n"
+        "  what to do: wait for the next window, raise the budget, or give the action a fallback that does without"
+    )
+
+
+def test_only_what_is_asked_for_is_checked() -> None:
+    """An overspent budget of tokens does not stop actions that need none."""
+    budgets = Budgets([Budget(tokens=10, steps=5)])
+    budgets.check(["steps"], {"tokens": 50, "steps": 4}, {}, {"steps": 1}, 0)
+
+
+def test_ahead_means_that_nothing_is_left() -> None:
+    budgets = Budgets([Budget(tokens=10)])
+    budgets.check(["tokens"], {"tokens": 9}, {}, {}, 0, ahead=True)
+    budgets.check(["tokens"], {"tokens": 10}, {}, {}, 0)
+    with pytest.raises(BudgetExceeded):
+        budgets.check(["tokens"], {"tokens": 10}, {}, {}, 0, ahead=True)
+
+
+def test_what_is_left_is_the_least_of_all_budgets() -> None:
+    budgets = Budgets([Budget(tokens=10), Budget(tokens=100, per="key")])
+    assert budgets.left("tokens", {"tokens": 4}, {"0": (0, {"tokens": 99})}, {}, 0) == 1
+    assert budgets.left("tokens", {"tokens": 40}, {}, {}, 0) == 0
+    assert budgets.left("cost", {}, {}, {}, 0) is None
+
+
+def test_a_window_ends_and_a_clock_that_goes_back_gives_nothing_twice() -> None:
+    budgets = Budgets([Budget(tokens=10, per="key", window_ms=1_000)])
+    key = budgets.spent({}, {"tokens": 10}, now_ms=5_400)
+    assert key == {"1000": (5_000, {"tokens": 10})}
+    for now_ms in (5_400, 5_999, 4_000):
+        with pytest.raises(BudgetExceeded):
+            budgets.check(["tokens"], {}, key, {"tokens": 1}, now_ms)
+    budgets.check(["tokens"], {}, key, {"tokens": 10}, 6_000)
+    assert budgets.spent(key, {"tokens": 3}, 6_000) == {"1000": (6_000, {"tokens": 3})}
+
+
+def test_windows_that_no_budget_has_any_more_are_dropped() -> None:
+    before: KeySpending = {"1000": (0, {"tokens": 3}), "0": (0, {"tokens": 8})}
+    assert Budgets([Budget(tokens=10, per="key")]).spent(before, {"tokens": 1}, 100) == {
+        "0": (0, {"tokens": 9})
+    }
+    assert Budgets([]).spent(before, {}, 100) == {}
+
+
+@pytest.mark.parametrize("amount", [-1, float("nan"), float("inf"), True, "5", None])
+def test_amounts_that_are_none(amount: Any) -> None:
+    with pytest.raises(InvalidArgument, match="tokens cannot be"):
+        check_amount("tokens", amount)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    spends=st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 30)), max_size=30),
+    limit=st.integers(0, 60),
+    window_ms=st.sampled_from([None, 1, 700, 1_000]),
+)
+def test_windows_equal_a_list_of_all_that_was_spent(
+    spends: list[tuple[int, int]], limit: int, window_ms: int | None
+) -> None:
+    budgets = Budgets([Budget(tokens=limit, per="key", window_ms=window_ms)])
+    key: KeySpending = {}
+    history: list[tuple[int, int]] = []
+    for now_ms, amount in sorted(spends):
+        history.append((now_ms, amount))
+        in_window = sum(
+            tokens
+            for at_ms, tokens in history
+            if window_ms is None or at_ms // window_ms == now_ms // window_ms
+        )
+        exceeded = False
+        try:
+            budgets.check(["tokens"], {}, key, {"tokens": amount}, now_ms)
+        except BudgetExceeded:
+            exceeded = True
+        assert exceeded == (in_window > limit)
+        key = budgets.spent(key, {"tokens": amount}, now_ms)
+        assert budgets.left("tokens", {}, key, {}, now_ms) == max(0, limit - in_window)
+
+
+def test_adding_up() -> None:
+    assert added({"tokens": 1}, {"tokens": 2, "cost": 0.5}) == {"tokens": 3, "cost": 0.5}

@@ -1,0 +1,457 @@
+"""Agents whose calls end when the test says so: order per key, keys side by side, watermarks, checkpoints in between."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+import pytest
+
+from emberflow.agents import (
+    Agent,
+    AgentExecutionOptions,
+    AgentsExecutionEnvironment,
+    ErrorHandling,
+    Event,
+    InputEvent,
+    OutputEvent,
+    RunnerContext,
+)
+from emberflow.errors import ActionFailed, ProgramChanged
+from emberflow.events.batch import MAX_WATERMARK
+from emberflow.operators.agents.agent_operator import AgentOperator
+from emberflow.operators.agents.agent_run import RUN
+from emberflow.testing import Emitted, ManualClock, OperatorHarness
+
+
+class Turn:
+    """Awaited: the action stops here until the test lets it go on."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+class Call:
+    def __init__(self, call: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+        self._call = call
+        self._done = done
+        self._coroutine: Coroutine[Any, Any, Any] | None = None
+
+    def step(self) -> bool:
+        """Runs to the next `Turn`; True if the call has ended."""
+        if self._coroutine is None:
+            self._coroutine = self._call()
+        assert self._coroutine is not None
+        try:
+            self._coroutine.send(None)
+        except StopIteration as end:
+            self._done(end.value, None)
+        except BaseException as error:
+            self._done(None, error)
+        else:
+            return False
+        return True
+
+    def drop(self) -> None:
+        if self._coroutine is not None:
+            self._coroutine.close()
+
+
+class CallsByHand:
+    """A call service without a loop."""
+
+    def __init__(self) -> None:
+        self.open: list[Call] = []
+
+    def start(
+        self,
+        limiter: str,
+        capacity: int,
+        call: Callable[[], Any],
+        done: Callable[[Any, BaseException | None], None],
+    ) -> None:
+        self.open.append(Call(call, done))
+
+    async def in_thread(self, function: Callable[[], Any], threads: int) -> Any:
+        return function()
+
+    def step(self, number: int = 0) -> None:
+        """The call leaves `open` before it ends: its end may start the next."""
+        call = self.open.pop(number)
+        if not call.step():
+            self.open.insert(number, call)
+
+    def finish(self, number: int = 0) -> None:
+        call = self.open.pop(number)
+        while not call.step():
+            pass
+
+    def finish_all(self) -> None:
+        while self.open:
+            self.finish()
+
+
+class AgentHarness(OperatorHarness):
+    """An agent over (key, …) tuples."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        skip: bool = False,
+        restore: bytes | None = None,
+        clock: ManualClock | None = None,
+        channels: int = 1,
+        options: dict[Any, Any] | None = None,
+    ) -> None:
+        def build(stream: Any) -> Any:
+            agents_env = AgentsExecutionEnvironment.get_execution_environment(stream.env)
+            if skip:
+                agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.SKIP)
+            for option, value in (options or {}).items():
+                agents_env.get_config().set(option, value)
+            return agents_env.from_datastream(stream, lambda value: value[0]).apply(agent).to_datastream()
+
+        self.calls = CallsByHand()
+        super().__init__(build, calls=self.calls, restore=restore, clock=clock, channels=channels)
+
+    @property
+    def head(self) -> AgentOperator:
+        assert isinstance(self.stage.head, AgentOperator)
+        return self.stage.head
+
+    def save(self) -> bytes:
+        """What an engine stores while calls are in flight; the operator is as before afterwards."""
+        assert self.scope is not None
+        before = copy.deepcopy(self.scope.entries)
+        self.head.before_save()
+        data = self.snapshot()
+        self.head.after_save()
+        assert self.scope.entries == before
+        assert self.scope.parked.keys() == self.scope.work.parked.keys()
+        return data
+
+    def park(self) -> bytes:
+        """What an engine stores when it lets go of the calls in flight. The operator is of no use afterwards."""
+        self.head.before_save()
+        data = self.snapshot()
+        self.head.let_go()
+        return data
+
+    def resume(self) -> None:
+        self.head.resume()
+
+    @property
+    def waits_to_resume(self) -> bool:
+        """Whether the scope has runs that are stored, or go on elsewhere."""
+        work = self.scope.work if self.scope is not None else None
+        return work is not None and (bool(work.parked) or any(run.dormant for run in work.runs.values()))
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.calls.open) or self.waits_to_resume
+
+    def entries(self) -> dict[Any, Any]:
+        assert self.scope is not None
+        return self.scope.entries
+
+
+async def ask(event: Event, ctx: RunnerContext) -> None:
+    """Remembers before, in the middle of and after its calls."""
+    key, number = event.get_attr("input")
+    memory = ctx.short_term_memory
+    memory.set("asked", memory.get("asked", 0) + 1)
+    ctx.sensory_memory.set("number", number)
+    ctx.send_event(OutputEvent((key, number, "asked", memory.get("asked"))))
+    await Turn()
+    memory.append("answers", number)
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    ctx.send_event(Event("answered"))
+
+
+def answered(event: Event, ctx: RunnerContext) -> None:
+    number = ctx.sensory_memory.get("number")
+    ctx.send_event(OutputEvent((ctx.key, number, ctx.short_term_memory.get("answers"), event.id[-4:])))
+
+
+def asking() -> Agent:
+    return Agent("asking").add_action("ask", [InputEvent], ask).add_action("answered", ["answered"], answered)
+
+
+def test_the_inputs_of_a_key_come_one_after_the_other() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1), ("a", 2), ("b", 3), ("a", 4)])
+    assert len(harness.calls.open) == 2, "one call per key"
+    harness.calls.finish(0)
+    assert [value[:2] for value in harness.values] == [("a", 1), ("a", 1)]
+    harness.calls.finish_all()
+    assert [value[1] for value in harness.values if value[0] == "a"] == [1, 1, 2, 2, 4, 4]
+    assert harness.values[-1][2] == [1, 2, 4]
+    assert harness.head.in_flight == 0
+    assert not harness.head.busy
+
+
+def test_keys_do_not_wait_for_each_other() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("slow", 1), *((f"key{number}", number) for number in range(50))])
+    while len(harness.calls.open) > 1:
+        harness.calls.finish(1)
+    assert len(harness.values) == 100
+    assert not any(value[0] == "slow" for value in harness.values)
+    harness.calls.finish()
+    assert harness.values[-1][0] == "slow"
+
+
+def test_what_an_action_does_counts_when_it_ends() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1)])
+    harness.calls.step()
+    assert harness.values == [], "nothing leaves before the action has ended"
+    harness.calls.step()
+    assert harness.values == [("a", 1, "asked", 1), ("a", 1, [1], "-1.2")]
+
+
+def test_a_failing_action_leaves_no_trace() -> None:
+    harness = AgentHarness(asking(), skip=True)
+    harness.send([("a", 1), ("a", -1), ("a", 2)])
+    harness.calls.finish_all()
+    assert harness.values == [
+        ("a", 1, "asked", 1),
+        ("a", 1, [1], "-1.2"),
+        ("a", 2, "asked", 2),
+        ("a", 2, [1, 2], "-3.2"),
+    ]
+    assert harness.head.metrics.get_counter("failed_runs").get_count() == 1
+
+
+def test_a_failing_call_stops_the_job_by_default() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", -1)])
+    harness.calls.step()
+    with pytest.raises(ActionFailed, match="-1 is negative"):
+        harness.calls.step()
+
+
+def test_watermarks_wait_for_the_inputs_before_them() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1)], [10], watermark=10)
+    harness.send([("b", 2)], [20], watermark=20)
+    assert harness.log == []
+    harness.calls.finish(1)
+    assert harness.outlet().watermarks == [], "b came after watermark 10, but a did not"
+    harness.calls.finish(0)
+    assert harness.outlet().watermarks == [20]
+    assert harness.log[-1] == 20
+
+
+def test_a_watermark_passes_while_later_inputs_wait() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1)], [10], watermark=10)
+    harness.send([("b", 2)], [20], watermark=20)
+    harness.calls.finish(0)
+    assert harness.outlet().watermarks == [10]
+    harness.calls.finish(0)
+    assert harness.outlet().watermarks == [10, 20]
+
+
+def test_a_watermark_inside_a_batch_waits_as_well() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1), ("b", 2), ("c", 3)], [1, 11, 12], [-5, 10, 10], watermark=15)
+    harness.calls.finish(2)
+    harness.calls.finish(1)
+    assert {record.watermark for record in harness.outlet().records} == {-5}
+    harness.calls.finish(0)
+    assert harness.outlet().watermarks == [15]
+
+
+def test_the_slowest_of_several_channels_holds_event_time() -> None:
+    harness = AgentHarness(asking(), channels=2)
+    harness.send([("a", 1)], [5], watermark=30, channel=0)
+    harness.watermark(8, channel=1)
+    assert harness.outlet().watermarks == []
+    harness.calls.finish()
+    assert harness.outlet().watermarks == [8]
+    harness.watermark(40, channel=1)
+    assert harness.outlet().watermarks == [8, 30]
+
+
+def test_the_end_of_input_waits_for_calls() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1), ("a", 2)], [1, 2])
+    harness.end()
+    assert harness.log == []
+    assert harness.scope is not None
+    assert not harness.scope.ended
+    harness.calls.finish_all()
+    assert harness.scope.ended
+    assert harness.log[-1] == MAX_WATERMARK
+    assert len(harness.values) == 4
+
+
+def test_outputs_carry_the_time_of_their_input() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1), ("a", 2)], [10, 20])
+    harness.calls.finish_all()
+    assert [(item.value[1], item.timestamp) for item in harness.outlet().records] == [
+        (1, 10),
+        (1, 10),
+        (2, 20),
+        (2, 20),
+    ]
+
+
+def test_a_full_agent_asks_for_a_pause() -> None:
+    harness = AgentHarness(asking(), options={AgentExecutionOptions.MAX_IN_FLIGHT: 3})
+    harness.send([("a", 1), ("a", 2)])
+    assert not harness.stage.full
+    harness.send([("b", 3)])
+    assert harness.stage.full, "what waits behind a call counts too"
+    harness.calls.finish(1)
+    assert not harness.stage.full
+
+
+# Saving while calls are in flight.
+
+
+def test_a_run_in_flight_is_saved_as_it_was_before_its_action() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1), ("a", 2)], [10, 20])
+    harness.calls.step()
+    harness.head.before_save()
+    entry = copy.deepcopy(harness.entries()["a"])
+    harness.head.after_save()
+    version, sequence, stamp, steps, ordinal, sensory, tasks, waiting = entry[RUN]
+    assert (version, sequence, stamp, steps, ordinal) == (1, 1, 10, 0, 0)
+    assert not sensory
+    assert tasks == [("ask", InputEvent(("a", 1)))]
+    assert waiting == [(("a", 2), 20)]
+    assert entry["memory"] == {}, "the action's writes do not count yet"
+    assert harness.entries()["a"]["memory"] == {"asked": 1}
+    assert RUN not in harness.entries()["a"]
+
+
+def test_a_restored_run_begins_its_action_again() -> None:
+    first = AgentHarness(asking())
+    first.send([("a", 0)])
+    first.calls.finish_all()
+    first.send([("a", 1), ("a", 2), ("b", 3)], [10, 20, 30], watermark=25)
+    first.calls.step(0)
+    saved = first.save()
+    first.calls.finish_all()
+
+    second = AgentHarness(asking(), restore=saved)
+    second.send([("a", 4)], [40], watermark=35)
+    second.resume()
+    assert second.log == []
+    second.calls.finish_all()
+
+    assert [item for item in second.values if item[0] == "a"] == [
+        *(item for item in first.values if item[0] == "a" and item[1] > 0),
+        ("a", 4, "asked", 4),
+        ("a", 4, [0, 1, 2, 4], "-4.2"),
+    ]
+    assert second.outlet().watermarks[-1] == 35
+    assert all(RUN not in entry for entry in second.entries().values())
+
+
+def test_ids_are_the_same_when_a_refused_event_came_before() -> None:
+    """An action may catch that an event cannot be sent; a checkpoint behind it must not shift the ids."""
+
+    async def tries(event: Event, ctx: RunnerContext) -> None:
+        try:
+            ctx.send_event(OutputEvent(number for number in [1]))
+        except Exception:
+            ctx.send_event(Event("told"))
+        await Turn()
+
+    def told(event: Event, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent((event.id, event.upstream_event_id)))
+
+    agent = Agent("tries").add_action("tries", [InputEvent], tries).add_action("told", ["told"], told)
+    first = AgentHarness(agent)
+    first.send([("a", 1)])
+    first.calls.step()
+    saved = first.save()
+    first.calls.finish()
+    second = AgentHarness(agent, restore=saved)
+    second.resume()
+    second.calls.finish()
+    assert first.values == second.values
+    assert first.values[0][0].endswith("-1.1")
+
+
+def test_a_restored_run_knows_the_size_of_its_sensory_memory() -> None:
+    def fill(event: Event, ctx: RunnerContext) -> None:
+        ctx.sensory_memory.set("text", "x" * 80)
+        ctx.send_event(Event("more"))
+
+    async def more(event: Event, ctx: RunnerContext) -> None:
+        await Turn()
+        ctx.sensory_memory.set("other", "y" * 80)
+        ctx.send_event(OutputEvent("too much"))
+
+    agent = Agent("sizes").add_action("fill", [InputEvent], fill).add_action("more", ["more"], more)
+    options = {AgentExecutionOptions.MAX_MEMORY_BYTES: 100}
+    first = AgentHarness(agent, skip=True, options=options)
+    first.send([("a", 1)])
+    first.calls.step()
+    second = AgentHarness(agent, skip=True, options=options, restore=first.save())
+    second.resume()
+    for harness in (first, second):
+        harness.calls.finish_all()
+        assert harness.values == []
+
+
+def test_entries_that_left_memory_come_back_with_their_runs() -> None:
+    """A state backend may drop what it has just stored."""
+    harness = AgentHarness(asking())
+    harness.send([("a", 1), ("a", 2)])
+    harness.head.before_save()
+    harness.entries().clear()
+    harness.head.after_save()
+    harness.calls.finish()
+    saved = harness.save()
+    second = AgentHarness(asking(), restore=saved)
+    second.resume()
+    second.calls.finish_all()
+    assert second.values == [("a", 2, "asked", 2), ("a", 2, [1, 2], "-2.2")]
+
+
+def test_an_action_that_vanished_is_named() -> None:
+    first = AgentHarness(asking())
+    first.send([("a", 1)])
+    saved = first.save()
+    other = Agent("asking").add_action("other", [InputEvent], answered)
+    second = AgentHarness(other, restore=saved)
+    with pytest.raises(ProgramChanged) as caught:
+        second.resume()
+    text = str(caught.value)
+    assert "agent 'asking': the checkpoint has a run that waits in action 'ask'" in text
+    assert "bring the action back" in text
+
+
+def test_a_run_of_a_newer_format_is_refused() -> None:
+    harness = AgentHarness(asking())
+    harness.send([("a", 1)])
+    harness.head.before_save()
+    harness.entries()["a"][RUN] = (99, "?")
+    data = harness.snapshot()
+    with pytest.raises(ProgramChanged, match="format 99 cannot be read"):
+        AgentHarness(asking(), restore=data).resume()
+
+
+def test_an_action_that_has_become_plain_goes_on_at_once() -> None:
+    """The watermark that it lets pass is never taken back by the batch in which that happens."""
+    first = AgentHarness(asking())
+    first.send([("a", 1)], [5], watermark=10)
+    saved = first.save()
+    plain = Agent("asking").add_action("ask", [InputEvent], answered)
+    second = AgentHarness(plain, restore=saved)
+    second.send([("a", 2), ("b", 3)], [11, 12], [-1, 7], watermark=8)
+    assert second.scope is not None
+    assert second.scope.watermark == 10
+    marks = [item.watermark if isinstance(item, Emitted) else item for item in second.log]
+    assert [mark for mark in marks if mark is not None] == sorted(mark for mark in marks if mark is not None)
+    assert second.outlet().watermarks == [10]
