@@ -107,7 +107,7 @@ def with_agent(
     stream: DataStream, agent: Agent, settings: dict[ConfigOption, Any] | None = None
 ) -> DataStream:
     """The agent's outputs."""
-    agents_env = AgentsExecutionEnvironment.get_execution_environment(stream.env)
+    agents_env = AgentsExecutionEnvironment.get_execution_environment(stream.get_execution_environment())
     for option, value in (settings or {}).items():
         agents_env.get_config().set(option, value)
     return agents_env.from_datastream(stream, key_of).apply(agent).to_datastream()

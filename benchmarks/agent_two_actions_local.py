@@ -59,5 +59,5 @@ def _stream(inputs: Inputs) -> DataStream:
 def seconds(outputs: DataStream) -> float:
     outputs.sink_to(DiscardingSink())
     started = time.perf_counter()
-    outputs.env.execute("two actions")
+    outputs.get_execution_environment().execute("two actions")
     return time.perf_counter() - started

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.docstrings import Example, examples
+from tests.docs.docstrings import Example, examples, public
 
 ENTRY_POINTS = (
     "StreamExecutionEnvironment",
@@ -42,3 +42,7 @@ def test_examples_run(example: Example, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_entry_points_have_examples() -> None:
     assert set(ENTRY_POINTS) <= {example.name for example in examples()}
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert [name for name, text in public().items() if not text] == []

@@ -155,7 +155,7 @@ def test_a_checkpointing_mode_is_one_of_two() -> None:
     config = (
         LOCAL.environment().enable_checkpointing(5, CheckpointingMode.AT_LEAST_ONCE).get_checkpoint_config()
     )
-    assert config.mode is CheckpointingMode.AT_LEAST_ONCE
+    assert config.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE
     wrong: Any = "at least once"
     with pytest.raises(InvalidArgument, match="the checkpointing mode cannot be 'at least once'"):
         config.set_checkpointing_mode(wrong)

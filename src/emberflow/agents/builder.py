@@ -19,7 +19,8 @@ from emberflow.plan.agents.options import AgentConfigOptions, AgentExecutionOpti
 from emberflow.plan.graphs.stream_graph import ASIDE
 from emberflow.plan.specs import AgentSpec
 from emberflow.streams import WatermarkStrategy
-from emberflow.streams.data_stream import DataStream
+from emberflow.streams.building import add_keyed_step, is_bounded, leave_out, specs_of, together_with
+from emberflow.streams.data_stream import DataStream, DataStreamSink
 from emberflow.streams.keyed_stream import KeyedStream
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class AgentBuilder:
         self._key_column = key_column
         self._output: DataStream[Any] | None = None
         self._has_letters = False
-        self._letters_sink: int | None = None
+        self._letters_sink: DataStreamSink | None = None
         """Writes the dead letters to files, unless the program takes them."""
 
     def apply(self, agent: Agent) -> Self:
@@ -63,18 +64,16 @@ class AgentBuilder:
         plan = AgentPlan.from_agent(agent, self._agents_env.get_config().copy(), self._agents_env.resources)
         spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs)
         self._has_letters = plan.config.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.DEAD_LETTER
-        directory = self._stream.env.checkpoint_dir
+        directory = self._stream.get_execution_environment().checkpoint_dir
         if not self._has_letters or directory is None:
-            self._output = self._stream.add_step(spec, plan.name)
+            self._output = add_keyed_step(self._stream, spec, plan.name)
             return self
         folder = letters_folder(directory, self._name_for_files(plan.name))
-        bounded = self._stream.env.program.freeze("input", {node for node, _ in self._stream.outlets}).bounded
-        self._output = with_redriven(self._stream, folder, bounded=bounded).add_step(spec, plan.name)
+        bounded = is_bounded(self._stream)
+        self._output = add_keyed_step(with_redriven(self._stream, folder, bounded=bounded), spec, plan.name)
         letters = self._output.get_side_output(DEAD_LETTERS)
-        letters.sink_to(letter_sink(folder, takes_pairs=self._takes_pairs, bounded=bounded)).name(
-            "dead letters"
-        )
-        self._letters_sink = self._stream.env.program.last
+        sink = letter_sink(folder, takes_pairs=self._takes_pairs, bounded=bounded)
+        self._letters_sink = letters.sink_to(sink).name("dead letters")
         return self
 
     def uid(self, uid: str) -> Self:
@@ -96,7 +95,7 @@ class AgentBuilder:
                 way_out="get_config().set(AgentExecutionOptions.ON_ERROR, 'dead-letter') before apply()",
             )
         if self._letters_sink is not None:
-            found.env.leave_out(self._letters_sink)
+            leave_out(self._letters_sink)
         return found.get_side_output(DEAD_LETTERS).map(_same).name("dead letters")
 
     def to_list(self) -> list[Any]:
@@ -117,8 +116,7 @@ class AgentBuilder:
 
     def _name_for_files(self, agent: str) -> str:
         """The agent's name; numbered from the second agent of that name on."""
-        program = self._stream.env.program
-        specs = [program.node(number).spec for number in range(program.last + 1)]
+        specs = specs_of(self._stream.get_execution_environment())
         others = sum(isinstance(spec, AgentSpec) and spec.plan.name == agent for spec in specs)
         # With a character that makes the folder's name carry a digest: another agent may be called "a-2".
         return f"{agent}#{others + 1}" if others else agent
@@ -133,10 +131,11 @@ class AgentBuilder:
 def with_redriven(stream: KeyedStream[Any, Any], folder: str, *, bounded: bool) -> KeyedStream[Any, Any]:
     """The stream together with the dead letters that are to be tried again."""
     name = f"{ASIDE}redriven-{os.path.basename(folder)}"
-    source = stream.env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters").uid(name)
+    env = stream.get_execution_environment()
+    source = env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters").uid(name)
     # It is silent most of the time, and must not hold back event time.
     strategy = WatermarkStrategy.no_watermarks().with_idleness(_IDLE_MS).with_timestamp_assigner(_its_own)
-    return stream.together_with(source.assign_timestamps_and_watermarks(strategy).uid(f"{name}-timestamps"))
+    return together_with(stream, source.assign_timestamps_and_watermarks(strategy).uid(f"{name}-timestamps"))
 
 
 def _its_own(value: Any, timestamp: int) -> int:

@@ -52,6 +52,7 @@ class AgentsExecutionEnvironment:
 
     def __init__(self, env: StreamExecutionEnvironment) -> None:
         self.env = env
+        """The stream environment, for sources, settings and steps beside the agents."""
         self._config = Configuration()
         self._resources: dict[ResourceType, dict[str, Any]] = {}
 
@@ -125,7 +126,7 @@ class AgentsExecutionEnvironment:
         The key is a function of the record, or a name for records that are dictionaries; a keyed stream needs none. A
         stream without keys, or one of another environment, raises `InvalidArgument`.
         """
-        if input.env is not self.env:
+        if input.get_execution_environment() is not self.env:
             raise InvalidArgument(
                 "the stream belongs to another environment",
                 way_out="make the agents' environment around the stream's: get_execution_environment(env)",

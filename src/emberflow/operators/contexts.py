@@ -53,7 +53,7 @@ class RuntimeContext:
         parameters: dict[str, str] | None = None,
         ledgers: Ledgers | None = None,
     ) -> None:
-        self.ledgers = ledgers
+        self._ledgers = ledgers
         self._step_name = step_name
         self._operator = operator
         self._subtask = subtask
@@ -180,13 +180,13 @@ class TimerService:
 class ElementContext(Generic[K]):
     """The context of `process_element` and `on_timer` on a keyed stream. One object serves all records of a step."""
 
-    __slots__ = ("_cursor", "_domain", "_timers", "element_timestamp")
+    __slots__ = ("_cursor", "_domain", "_element_timestamp", "_timers")
 
     def __init__(self, operator: KeyedOperator) -> None:
         self._cursor = operator.cursor
         self._timers = TimerService(operator)
         self._domain = TimeDomain.EVENT_TIME
-        self.element_timestamp: int | None = None
+        self._element_timestamp: int | None = None
 
     def get_current_key(self) -> K:
         """The key of the current record or timer."""
@@ -194,7 +194,7 @@ class ElementContext(Generic[K]):
 
     def timestamp(self) -> int | None:
         """Event time of the element, or the time the timer was set for."""
-        return self.element_timestamp
+        return self._element_timestamp
 
     def timer_service(self) -> TimerService:
         """Timers of the current key, and the times they go by."""
@@ -204,9 +204,8 @@ class ElementContext(Generic[K]):
         """In `on_timer`: the kind of timer that is due."""
         return self._domain
 
-    def set_timer(self, time_ms: int, domain: TimeDomain) -> None:
-        """Called by the operator before `on_timer`; not for user code."""
-        self.element_timestamp = time_ms
+    def _set_timer(self, time_ms: int, domain: TimeDomain) -> None:
+        self._element_timestamp = time_ms
         self._domain = domain
 
 
@@ -219,14 +218,14 @@ class PlainTimerService:
         self._context = context
 
     def current_watermark(self) -> int:
-        return self._context.watermark
+        return self._context._watermark
 
     def current_processing_time(self) -> int:
-        return self._context.clock.now_ms()
+        return self._context._clock.now_ms()
 
     def _refuse(self, timestamp: int) -> None:
         raise NotKeyed(
-            f"step {self._context.step_name!r} registers a timer, but its stream has no keys",
+            f"step {self._context._step_name!r} registers a timer, but its stream has no keys",
             way_out="call key_by() before the step and use a KeyedProcessFunction",
         )
 
@@ -240,15 +239,15 @@ class PlainContext:
     """The context of a `ProcessFunction` on a stream without keys."""
 
     def __init__(self, step_name: str, clock: Any) -> None:
-        self.step_name = step_name
-        self.clock = clock
-        self.element_timestamp: int | None = None
-        self.watermark = MIN_WATERMARK
+        self._step_name = step_name
+        self._clock = clock
+        self._element_timestamp: int | None = None
+        self._watermark = MIN_WATERMARK
         self._timers = PlainTimerService(self)
 
     def timestamp(self) -> int | None:
         """Event time of the record in milliseconds; None if it has none."""
-        return self.element_timestamp
+        return self._element_timestamp
 
     def timer_service(self) -> PlainTimerService:
         """The times of the stream; registering a timer raises `NotKeyed`."""

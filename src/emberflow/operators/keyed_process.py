@@ -43,7 +43,7 @@ class KeyedProcessOperator(KeyedOperator):
     def _process_untimed(self, batch: Batch, call: Process) -> None:
         scope, cursor, context = self.scope, self.cursor, self._context
         known, found, out = scope.entries.get, scope.entry, self._values
-        context.element_timestamp = None
+        context._element_timestamp = None
         emptied: list[Any] = []
         start = len(out)
         key: Any = None
@@ -84,7 +84,7 @@ class KeyedProcessOperator(KeyedOperator):
                     entry = found(key)
                 cursor.key = key
                 cursor.entry = entry
-                context.element_timestamp = stamp
+                context._element_timestamp = stamp
                 results = call(value, context)
                 if results is not None:
                     self.collect(results, stamp, current)
@@ -104,7 +104,7 @@ class KeyedProcessOperator(KeyedOperator):
     def _timer(self, time_ms: int, domain: TimeDomain, stamp: int | None, watermark: int) -> None:
         if self._on_timer is None:
             return
-        self._context.set_timer(time_ms, domain)
+        self._context._set_timer(time_ms, domain)
         results = self._on_timer(time_ms, self._context)
         if results is not None:
             self.collect(results, stamp, watermark)

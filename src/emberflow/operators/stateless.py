@@ -93,10 +93,10 @@ class ProcessOperator(FunctionOperator):
         value: Any = None
         try:
             for i, value in enumerate(batch.values):
-                context.element_timestamp = None if timestamps is None else timestamps[i]
+                context._element_timestamp = None if timestamps is None else timestamps[i]
                 if watermarks is not None and watermarks[i] > self._watermark:
                     self._watermark = watermarks[i]
-                context.watermark = self._watermark
+                context._watermark = self._watermark
                 before = len(results)
                 found: Iterable[Any] | None = call(value, context)
                 if found is not None:

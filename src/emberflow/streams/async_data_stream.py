@@ -161,8 +161,8 @@ def _wait(
         retry=retry or NO_RETRY,
         on_timeout=getattr(function, "timeout", None) if _overrides_timeout(function) else None,
     )
-    edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in stream.outlets)
-    return DataStream(stream.env, ((stream.env.program.add(spec, edges, "async_wait"), None),))
+    edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in stream._outlets)
+    return DataStream(stream._env, ((stream._env._program.add(spec, edges, "async_wait"), None),))
 
 
 def _overrides_timeout(function: Any) -> bool:

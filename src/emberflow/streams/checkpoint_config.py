@@ -14,15 +14,15 @@ class CheckpointConfig:
     only the history's length counts."""
 
     def __init__(self) -> None:
-        self.interval_ms: int | None = None
-        self.timeout_ms: int | None = None
-        self.pause_ms = 0
-        self.retained = 2
-        self.mode = CheckpointingMode.EXACTLY_ONCE
+        self._interval_ms: int | None = None
+        self._timeout_ms: int | None = None
+        self._pause_ms = 0
+        self._retained = 2
+        self._mode = CheckpointingMode.EXACTLY_ONCE
 
     def set_checkpoint_interval(self, interval: Interval) -> CheckpointConfig:
         """How often state, positions and outputs are committed together."""
-        self.interval_ms = _positive(interval, "checkpoint interval")
+        self._interval_ms = _positive(interval, "checkpoint interval")
         return self
 
     def set_checkpointing_mode(self, mode: CheckpointingMode) -> CheckpointConfig:
@@ -33,21 +33,21 @@ class CheckpointConfig:
                 f"the checkpointing mode cannot be {shorten(given)}",
                 way_out="CheckpointingMode.EXACTLY_ONCE or CheckpointingMode.AT_LEAST_ONCE",
             )
-        self.mode = mode
+        self._mode = mode
         return self
 
     def set_checkpoint_timeout(self, timeout: Interval) -> CheckpointConfig:
         """A checkpoint for which the job does not come to rest in this time is given up; the next one is tried after
         the interval."""
-        self.timeout_ms = _positive(timeout, "checkpoint timeout")
+        self._timeout_ms = _positive(timeout, "checkpoint timeout")
         return self
 
     def set_min_pause_between_checkpoints(self, pause: Interval) -> CheckpointConfig:
         """The least time between the end of a checkpoint and the beginning of the next."""
-        self.pause_ms = to_ms(pause, "pause")
-        if self.pause_ms < 0:
+        self._pause_ms = to_ms(pause, "pause")
+        if self._pause_ms < 0:
             raise InvalidArgument(
-                f"the pause between checkpoints must not be negative, got {self.pause_ms} ms"
+                f"the pause between checkpoints must not be negative, got {self._pause_ms} ms"
             )
         return self
 
@@ -55,8 +55,28 @@ class CheckpointConfig:
         """How many checkpoints stay on the disk (`memory` backend of `local`; SQLite and Spark keep their own)."""
         if count < 1:
             raise InvalidArgument(f"at least one checkpoint must be kept, got {count}")
-        self.retained = count
+        self._retained = count
         return self
+
+    def get_checkpoint_interval(self) -> int | None:
+        """Milliseconds between checkpoints; None if none was set."""
+        return self._interval_ms
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """Whether `print()` and `collect()` wait for checkpoints."""
+        return self._mode
+
+    def get_checkpoint_timeout(self) -> int | None:
+        """Milliseconds after which a checkpoint is given up; None if it never is."""
+        return self._timeout_ms
+
+    def get_min_pause_between_checkpoints(self) -> int:
+        """The least milliseconds between two checkpoints."""
+        return self._pause_ms
+
+    def get_retained_checkpoints(self) -> int:
+        """How many checkpoints stay on the disk."""
+        return self._retained
 
 
 def _positive(value: Interval, what: str) -> int:

@@ -25,7 +25,7 @@ class ConnectedStreams(Generic[T1, T2]):
     """
 
     def __init__(self, first: DataStream[T1], second: DataStream[T2]) -> None:
-        if first.env is not second.env:
+        if first._env is not second._env:
             raise InvalidArgument("connect() needs streams of one environment")
         if isinstance(first, KeyedStream) != isinstance(second, KeyedStream):
             raise NotKeyed(
@@ -75,8 +75,8 @@ class ConnectedStreams(Generic[T1, T2]):
         spec = KeyedProcessSpec(
             kind=kind, function=func, calls=(first, second), on_timer=getattr(func, "on_timer", None)
         )
-        edges = keyed_first.keyed_edges(0) + keyed_second.keyed_edges(1)
-        return DataStream(self._first.env, ((self._first.env.program.add(spec, edges, kind), None),))
+        edges = keyed_first._keyed_edges(0) + keyed_second._keyed_edges(1)
+        return DataStream(self._first._env, ((self._first._env._program.add(spec, edges, kind), None),))
 
 
 class _Side:

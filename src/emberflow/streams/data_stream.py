@@ -59,8 +59,12 @@ class DataStream(Generic[T]):
     """
 
     def __init__(self, env: StreamExecutionEnvironment, outlets: tuple[Outlet, ...]) -> None:
-        self.env = env
+        self._env = env
         self._outlets = outlets
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment whose program the stream belongs to."""
+        return self._env
 
     # steps
 
@@ -165,16 +169,16 @@ class DataStream(Generic[T]):
         from emberflow.streams.keyed_stream import KeyedStream
 
         select = method_of(key_selector, "get_key", "key_by()")
-        return KeyedStream(self.env, self._outlets, select, function_name(key_selector))
+        return KeyedStream(self._env, self._outlets, select, function_name(key_selector))
 
     def union(self, *streams: DataStream[R]) -> DataStream[T | R]:
         """All records of all streams; order is kept within each. Streams of another environment raise `InvalidArgument`."""
         outlets = self._outlets
         for stream in streams:
-            if stream.env is not self.env:
+            if stream._env is not self._env:
                 raise InvalidArgument("union() needs streams of one environment")
             outlets += stream._outlets
-        return DataStream(self.env, outlets)
+        return DataStream(self._env, outlets)
 
     def connect(self, ds: DataStream[R]) -> ConnectedStreams[T, R]:
         """Two streams of different types side by side, for co-functions.
@@ -190,7 +194,7 @@ class DataStream(Generic[T]):
         """What the step yielded as `(output_tag, value)`. A side output itself has none: `InvalidArgument`."""
         if any(tag is not None for _, tag in self._outlets):
             raise InvalidArgument(f"a side output has no side output {output_tag.tag_id!r} of its own")
-        return DataStream(self.env, tuple((node, output_tag.tag_id) for node, _ in self._outlets))
+        return DataStream(self._env, tuple((node, output_tag.tag_id) for node, _ in self._outlets))
 
     # ends
 
@@ -201,7 +205,7 @@ class DataStream(Generic[T]):
                 f"sink_to() needs a Sink, not {type(sink).__name__}", way_out="use add_sink() for a function"
             )
         edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets)
-        return DataStreamSink(self.env, self.env.program.add(SinkSpec(sink=sink), edges, sink.describe()))
+        return DataStreamSink(self._env, self._env._program.add(SinkSpec(sink=sink), edges, sink.describe()))
 
     def add_sink(self, sink_func: SinkFunction[T] | Sink[T] | Callable[[T], object]) -> DataStreamSink:
         """Calls a `SinkFunction` or a plain `function(value)` for every record, at least once; or writes to a `Sink`."""
@@ -235,7 +239,7 @@ class DataStream(Generic[T]):
             assert next(numbers) == 1
         ```
         """
-        return self.env.collect(self, job_execution_name, limit)
+        return self._env._collect(self, job_execution_name, limit)
 
     def to_dataframe(self, schema: Any) -> Any:
         """On Spark a DataFrame (streaming or batch, as the program); on `local` a `LocalFrame`.
@@ -243,7 +247,7 @@ class DataStream(Generic[T]):
         `schema` is a DDL string such as "user string, total long" or a StructType; records are dictionaries or tuples
         in that order.
         """
-        return self.env.to_dataframe(self, schema)
+        return self._env._to_dataframe(self, schema)
 
     # settings of the step that made this stream
 
@@ -257,7 +261,7 @@ class DataStream(Generic[T]):
         Without one it is derived from the step's place in the program. Two steps with one uid are an error when the
         program runs; an empty uid raises `InvalidArgument`.
         """
-        self.env.program.set_uid(self._only("uid()"), uid)
+        self._env._program.set_uid(self._only("uid()"), uid)
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
@@ -276,17 +280,13 @@ class DataStream(Generic[T]):
 
     # how steps are added
 
-    @property
-    def outlets(self) -> tuple[Outlet, ...]:
-        return self._outlets
-
     def _step(self, spec: Spec, name: str) -> DataStream[Any]:
         return self._added(
             spec, tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets), name
         )
 
     def _added(self, spec: Spec, edges: tuple[StreamEdge, ...], name: str) -> DataStream[Any]:
-        return DataStream(self.env, ((self.env.program.add(spec, edges, name), None),))
+        return DataStream(self._env, ((self._env._program.add(spec, edges, name), None),))
 
     def _only(self, what: str) -> int:
         if len(self._outlets) != 1:
@@ -294,7 +294,7 @@ class DataStream(Generic[T]):
         return self._outlets[0][0]
 
     def _set(self, **fields: Any) -> Self:
-        self.env.program.change(self._only(f"{next(iter(fields))}"), **fields)
+        self._env._program.change(self._only(f"{next(iter(fields))}"), **fields)
         return self
 
 
@@ -307,17 +307,17 @@ class DataStreamSink:
 
     def name(self, name: str) -> DataStreamSink:
         """The sink's name in plans, metrics and errors."""
-        self._env.program.change(self._node_id, name=name)
+        self._env._program.change(self._node_id, name=name)
         return self
 
     def uid(self, uid: str) -> DataStreamSink:
         """A stable identity for the sink across program changes."""
-        self._env.program.set_uid(self._node_id, uid)
+        self._env._program.set_uid(self._node_id, uid)
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
         """How many tasks write to the sink."""
-        self._env.program.change(self._node_id, parallelism=parallelism)
+        self._env._program.change(self._node_id, parallelism=parallelism)
         return self
 
 

@@ -64,7 +64,7 @@ class StreamExecutionEnvironment:
         checkpoint_dir: str | os.PathLike[str] | None = None,
         parallelism: int | None = None,
     ) -> None:
-        self.program = Program()
+        self._program = Program()
         self._engine_choice = engine
         self._engine: Engine | None = None
         self._engine_options = {"spark": spark, "master": master or os.environ.get("EMBERFLOW_MASTER")}
@@ -113,7 +113,11 @@ class StreamExecutionEnvironment:
     def get_parallelism(self) -> int:
         """How many tasks work side by side: the command line's number, else the program's, else the engine's default."""
         named = os.environ.get("EMBERFLOW_PARALLELISM")
-        return int(named) if named else self._parallelism or getattr(self.engine, "default_parallelism", 1)
+        return (
+            int(named)
+            if named
+            else self._parallelism or getattr(self._chosen_engine(), "default_parallelism", 1)
+        )
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """The number of key groups; fixed for the life of the state."""
@@ -224,7 +228,7 @@ class StreamExecutionEnvironment:
                 way_out="derive it from emberflow.streams.Source, or use from_collection()",
             )
         stream: DataStream[T] = DataStream(
-            self, ((self.program.add(SourceSpec(source=source), (), name), None),)
+            self, ((self._program.add(SourceSpec(source=source), (), name), None),)
         )
         if strategy is None or strategy == WatermarkStrategy.no_watermarks():
             return stream
@@ -232,9 +236,7 @@ class StreamExecutionEnvironment:
 
     # running
 
-    @property
-    def engine(self) -> Engine:
-        """The engine that hosts the program, made when it is first asked for."""
+    def _chosen_engine(self) -> Engine:
         if self._engine is None:
             options = {name: value for name, value in self._engine_options.items() if value is not None}
             self._engine = choose_engine(self._engine_choice, options)
@@ -271,15 +273,18 @@ class StreamExecutionEnvironment:
         return render(self.job_graph(), form)
 
     def job_graph(self, name: str = "emberflow job") -> JobGraph:
-        return compile_graph(self.program.freeze(name))
+        """The compiled program, for tools that look at plans; nothing is run."""
+        return compile_graph(self._program.freeze(name))
 
     @user_frames_only
-    def collect(
+    def _collect(
         self, stream: DataStream[T], name: str | None, limit: int | None
     ) -> CloseableIterator[T] | list[T]:
         batches: queue.SimpleQueue[list[T]] = queue.SimpleQueue()
         node = self._client_sink(stream, CollectSink(lambda batch: batches.put(list(batch.values))))
-        graph = compile_graph(self.program.freeze(name or "emberflow job", {node} | self._unfinished_sinks()))
+        graph = compile_graph(
+            self._program.freeze(name or "emberflow job", {node} | self._unfinished_sinks())
+        )
         self._executed.add(node)
         iterator = CloseableIterator(self._submit(graph), batches)
         if limit is None:
@@ -288,24 +293,24 @@ class StreamExecutionEnvironment:
             return list(islice(iterator, limit))
 
     @user_frames_only
-    def to_dataframe(self, stream: DataStream[Any], schema: Any) -> Any:
+    def _to_dataframe(self, stream: DataStream[Any], schema: Any) -> Any:
         node = self._client_sink(stream, DataFrameSink(schema))
-        graph = compile_graph(self.program.freeze("dataframe", {node}))
+        graph = compile_graph(self._program.freeze("dataframe", {node}))
         MADE["jobs"] += 1
         self._executed.add(node)
-        return self.engine.to_dataframe(graph, self.config())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+        return self._chosen_engine().to_dataframe(graph, self._config())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
-    def config(self) -> JobConfig:
+    def _config(self) -> JobConfig:
         return JobConfig(
             parallelism=self.get_parallelism(),
             max_parallelism=self.get_max_parallelism(),
             mode=self._mode,
             checkpoint_dir=self._checkpoint_dir,
-            checkpoint_interval_ms=self._checkpoints.interval_ms,
-            checkpointing_mode=self._checkpoints.mode,
-            checkpoint_timeout_ms=self._checkpoints.timeout_ms,
-            checkpoint_pause_ms=self._checkpoints.pause_ms,
-            retained_checkpoints=self._checkpoints.retained,
+            checkpoint_interval_ms=self._checkpoints.get_checkpoint_interval(),
+            checkpointing_mode=self._checkpoints.get_checkpointing_mode(),
+            checkpoint_timeout_ms=self._checkpoints.get_checkpoint_timeout(),
+            checkpoint_pause_ms=self._checkpoints.get_min_pause_between_checkpoints(),
+            retained_checkpoints=self._checkpoints.get_retained_checkpoints(),
             savepoint=os.environ.get("EMBERFLOW_SAVEPOINT") or self._savepoint,
             allow_non_restored_state=self._allow_non_restored_state
             or bool(os.environ.get("EMBERFLOW_ALLOW_NON_RESTORED_STATE")),
@@ -316,21 +321,21 @@ class StreamExecutionEnvironment:
             options=dict(self._options),
         )
 
-    def leave_out(self, node: int) -> None:
+    def _leave_out(self, node: int) -> None:
         """A sink that is not to be executed after all."""
         self._executed.add(node)
 
     def _client_sink(self, stream: DataStream[Any], sink: Any) -> int:
         stream.sink_to(sink)
-        return self.program.last
+        return self._program.last
 
     def _unfinished_sinks(self) -> set[int]:
-        return {node for node in self.program.sinks() if node not in self._executed}
+        return {node for node in self._program.sinks() if node not in self._executed}
 
     def _new_graph(self, name: str) -> JobGraph:
         """Everything that was added since the last execution and ends in a sink."""
         sinks = self._unfinished_sinks()
-        if not sinks and self.program.sinks():
+        if not sinks and self._program.sinks():
             raise InvalidArgument(
                 "every sink of the program was executed already, so there is nothing to execute",
                 way_out="call execute() once, or build the program again with a new environment",
@@ -341,14 +346,14 @@ class StreamExecutionEnvironment:
                 way_out="end a stream with print(), sink_to() or execute_and_collect()",
             )
         self._executed |= sinks
-        return compile_graph(self.program.freeze(name, sinks))
+        return compile_graph(self._program.freeze(name, sinks))
 
     def _submit(self, graph: JobGraph) -> JobHandle:
         MADE["jobs"] += 1
         form = os.environ.get("EMBERFLOW_EXPLAIN")
         if form:
             raise Explained(render(graph, form))
-        return self.engine.submit(graph, self.config())
+        return self._chosen_engine().submit(graph, self._config())
 
 
 def _wait(handle: JobHandle) -> None:

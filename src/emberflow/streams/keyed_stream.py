@@ -176,7 +176,7 @@ class KeyedStream(DataStream[T], Generic[K, T]):
 
         return WindowedStream(self, window_assigner)
 
-    def keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:
+    def _keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:
         return tuple(
             StreamEdge(
                 source=node,
@@ -188,21 +188,13 @@ class KeyedStream(DataStream[T], Generic[K, T]):
             for node, tag in self._outlets
         )
 
-    def together_with(self, more: DataStream[Any]) -> KeyedStream[Any, Any]:
-        """Further records under the same keys; for layers above this one."""
-        return KeyedStream(self.env, (*self.outlets, *more.outlets), self._key_selector, self._key_name)
-
-    def add_step(self, spec: Spec, name: str) -> DataStream[Any]:
-        """Any keyed step; for layers above this one."""
-        return self._keyed(spec, name)
-
     def _aggregate(self, aggregation: Aggregation) -> DataStream[Any]:
         return self._keyed(
             ReduceSpec(kind=aggregation.kind, function=aggregation, combine=aggregation), aggregation.kind
         )
 
     def _keyed(self, spec: Spec, name: str) -> DataStream[Any]:
-        return self._added(spec, self.keyed_edges(), name)
+        return self._added(spec, self._keyed_edges(), name)
 
 
 # Classes rather than lambdas: whoever copies one for a task copies the function object inside as well.

@@ -59,8 +59,8 @@ class Program:
             raise InvalidArgument(f"uid() needs a non-empty string, not {uid!r}")
         self._explicit[node_id] = uid
 
-    def node(self, node_id: int) -> StreamNode:
-        return self._nodes[node_id]
+    def specs(self) -> list[Spec]:
+        return [node.spec for node in self._nodes]
 
     @property
     def last(self) -> int:

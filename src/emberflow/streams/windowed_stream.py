@@ -146,7 +146,8 @@ class WindowedStream(Generic[K, T, W]):
 
     def _window(self, spec: WindowSpec) -> DataStream[Any]:
         return DataStream(
-            self._keyed.env, ((self._keyed.env.program.add(spec, self._keyed.keyed_edges(), "window"), None),)
+            self._keyed._env,
+            ((self._keyed._env._program.add(spec, self._keyed._keyed_edges(), "window"), None),),
         )
 
 

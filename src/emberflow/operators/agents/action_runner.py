@@ -99,7 +99,7 @@ class ActionRunner(KeyedOperator):
         if self.recorder is not None:
             # It writes events down some time after they were sent.
             self._keeps_events = self._keeps_outputs = True
-        self.resources = resource_cache.acquire(self._plan_id, self.plan, context.ledgers, self.metrics)
+        self.resources = resource_cache.acquire(self._plan_id, self.plan, context._ledgers, self.metrics)
 
     def sync(self) -> None:
         if self.recorder is not None:

@@ -106,7 +106,9 @@ class AgentHarness(OperatorHarness):
         options: dict[Any, Any] | None = None,
     ) -> None:
         def build(stream: Any) -> Any:
-            agents_env = AgentsExecutionEnvironment.get_execution_environment(stream.env)
+            agents_env = AgentsExecutionEnvironment.get_execution_environment(
+                stream.get_execution_environment()
+            )
             if skip:
                 agents_env.get_config().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.SKIP)
             for option, value in (options or {}).items():
