@@ -10,11 +10,13 @@ Records of several processes are read in any order; wherever that could matter, 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from emberflow.durable.claims import Claims
+from emberflow.events.run_ids import ActionId, action_of
 from emberflow.operators.agents.calls.durable_calls import CallRecord
 
 # Kinds of records, and what follows the kind.
@@ -32,6 +34,8 @@ _KEPT_EPOCHS = 20
 """How long it stays known that an action is done: a process that was idle meanwhile must learn of it too."""
 
 Record = tuple[Any, ...]
+_Key = tuple[str, str]
+"""Step and key: the actions of one key come one after another."""
 
 
 class CallIndex:
@@ -45,11 +49,11 @@ class CallIndex:
         self._forgotten: dict[str, set[str]] = {}
         """action -> marks of records that do not count any more, whenever they are read"""
         self._calls_of: dict[str, list[str]] = {}
-        self._actions_of: dict[str, set[str]] = {}
+        self._actions_of: dict[_Key, set[str]] = {}
         self._fences: dict[str, int] = {}
         self._parked: dict[str, tuple[int, int]] = {}
         self._behind: dict[str, int] = {}
-        self._parked_of: dict[str, set[str]] = {}
+        self._parked_of: dict[_Key, set[str]] = {}
         self._done: dict[str, tuple[int, int, str]] = {}
         self._settled: dict[str, tuple[int, int, str]] = {}
         self._attempts: dict[tuple[int, str], int] = {}
@@ -76,7 +80,7 @@ class CallIndex:
                 if (epoch, attempt) >= self._parked.get(action, (-1, -1)):
                     self._parked[action] = epoch, attempt
                     self._behind[action] = behind
-                    self._parked_of.setdefault(_key_of(action), set()).add(action)
+                    self._parked_of.setdefault(_place_of(action).key, set()).add(action)
         elif kind == FORGOTTEN:
             _, action, mark = record
             self._forgotten.setdefault(action, set()).add(mark)
@@ -108,10 +112,10 @@ class CallIndex:
 
     def last_behind(self, action: str) -> str | None:
         """The last action that is known of the same run, behind this one."""
-        key, order = _key_of(action), _place_of(action)[2]
+        key, order = _place_of(action)
         known = self._actions_of.get(key, set[str]()) | self._parked_of.get(key, set[str]())
-        behind = [item for item in known if order < _place_of(item)[2] < (order[0] + 1, 0)]
-        return max(behind, key=lambda item: _place_of(item)[2], default=None)
+        behind = [item for item in known if order < _place_of(item).order < (order[0] + 1, 0)]
+        return max(behind, key=lambda item: _place_of(item).order, default=None)
 
     def mark_of(self, call_id: str) -> str:
         return self._mark_of[call_id]
@@ -130,7 +134,7 @@ class CallIndex:
         """step -> inputs that state holds unfinished."""
         held: Counter[str] = Counter()
         for action in self.parked():
-            held[_place_of(action)[0]] += 1 + self._behind.get(action, 0)
+            held[_place_of(action).key[0]] += 1 + self._behind.get(action, 0)
         return held
 
     # what goes, and what stays
@@ -156,18 +160,18 @@ class CallIndex:
 
     def _drop_up_to(self, action: str) -> None:
         self._forgotten.pop(action, None)
-        key, order = _key_of(action), _place_of(action)[2]
+        key, order = _place_of(action)
         for other in [*self._actions_of.get(key, ())]:
-            if _place_of(other)[2] <= order:
+            if _place_of(other).order <= order:
                 for call_id in [*self._calls_of.get(other, ())]:
                     self._remove_call(call_id)
         at = self._settled[action][:2]
         for other in [*self._parked_of.get(key, ())]:
             # That an earlier action was done may have been lost with its process.
-            if _place_of(other)[2] < order or (other == action and at > self._parked[other]):
+            if _place_of(other).order < order or (other == action and at > self._parked[other]):
                 self._unpark(key, other)
 
-    def _unpark(self, key: str, action: str) -> None:
+    def _unpark(self, key: _Key, action: str) -> None:
         del self._parked[action]
         self._behind.pop(action, None)
         self._parked_of[key].discard(action)
@@ -213,7 +217,7 @@ class CallIndex:
             return
         if call.call_id not in self.calls:
             self._calls_of.setdefault(action, []).append(call.call_id)
-            self._actions_of.setdefault(_key_of(action), set()).add(action)
+            self._actions_of.setdefault(_place_of(action).key, set()).add(action)
         self.calls[call.call_id] = call
         self._writer_of[call.call_id] = owner
         self._mark_of[call.call_id] = mark
@@ -228,7 +232,7 @@ class CallIndex:
         rest.remove(call_id)
         if not rest:
             del self._calls_of[action]
-            key = _key_of(action)
+            key = _place_of(action).key
             actions = self._actions_of[key]
             actions.discard(action)
             if not actions:
@@ -259,25 +263,20 @@ def carried_over(record: Record, first_epoch: int) -> bool:
     return record[0] not in (DONE, BEGAN, PARKED) or record[1] < first_epoch
 
 
-def action_of(call_id: str) -> str:
-    """A call's id is that of its action and a number."""
-    return call_id[: call_id.rfind("/") + 1]
+class _Place(NamedTuple):
+    key: _Key
+    order: tuple[int, int]
+    """Which action of the key it is."""
 
 
-def _key_of(action: str) -> str:
-    step, key, _ = _place_of(action)
-    return f"{step}/{key}"
-
-
-def _place_of(action: str) -> tuple[str, str, tuple[int, int]]:
-    """The step, the key, and which action of the key it is: `step/key-run/number/`."""
-    step, _, rest = action[:-1].rpartition("/")
-    step, _, run = step.rpartition("/")
-    key, _, sequence = run.rpartition("-")
-    try:
-        return step, key, (int(sequence), int(rest))
-    except ValueError:
-        return step, f"{run}/{rest}", (0, 0)
+@functools.lru_cache(maxsize=4096)
+def _place_of(action: str) -> _Place:
+    """Remembered, because an action that is done is asked for several times in a row."""
+    found = ActionId.parse(action)
+    if found is None:
+        # Of another form: the only action of a key of its own.
+        return _Place(("", action), (0, 0))
+    return _Place((found.step, found.run.key), (found.run.sequence, found.number))
 
 
 def parked_record(epoch: int, attempt: int, actions: Mapping[str, int]) -> Record:

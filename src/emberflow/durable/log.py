@@ -26,7 +26,6 @@ from emberflow.durable.index import (
     PARKED,
     CallIndex,
     Record,
-    action_of,
     marked,
     parked_record,
 )
@@ -34,6 +33,7 @@ from emberflow.durable.stores.contract import CallStore
 from emberflow.errors import CallLogFailed, CheckpointError, NotSerializable, OwnershipLost
 from emberflow.events.codecs import decode, encode
 from emberflow.events.fence import NO_FENCE, Fence
+from emberflow.events.run_ids import action_of
 from emberflow.operators.agents.calls.durable_calls import CallRecord
 
 CALLS_FOLDER = "calls"

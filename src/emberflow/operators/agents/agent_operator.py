@@ -15,6 +15,7 @@ from emberflow.errors import InvalidArgument
 from emberflow.events.agent_events import OutputEvent
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.identity import PLAIN, fingerprint
+from emberflow.events.run_ids import format_run
 from emberflow.operators.agents.action_errors import check_input
 from emberflow.operators.agents.agent_run import AgentRun
 from emberflow.operators.agents.guards.delayed_events import Delayed, take_due
@@ -67,7 +68,7 @@ class AgentOperator(RunKeeper):
             run = AgentRun(self, scope, key, Entry())
             # Known by what came in, for want of anything else.
             given = value[1] if self._takes_pairs else value
-            event = run.begin(given, stamp, f"{fingerprint((key, value, stamp))}-1")
+            event = run.begin(given, stamp, format_run(fingerprint((key, value, stamp)), 1))
             self._run_failed(run, "", event, problem)
             return False
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from emberflow.errors import InvalidArgument, ProgramChanged, shorten
 from emberflow.events.agent_events import Event, InputEvent
 from emberflow.events.copies import copied, copied_event
+from emberflow.events.run_ids import ActionId, format_action, format_event, format_run
 from emberflow.operators.agents.action_errors import check_event
 from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
@@ -100,7 +101,7 @@ class AgentRun(RunMemory):
             # A copy: the record may be on its way to other steps, and is read again after a crash.
             event = InputEvent(copied(value))
             self.early = False
-        event.id = f"{self.run_id}.0"
+        event.id = format_event(self.run_id, 0)
         self.first = event
         return event
 
@@ -111,20 +112,20 @@ class AgentRun(RunMemory):
         return self.action_number(step)
 
     def action_number(self, step: int) -> str:
-        return f"{self.agent.step.uid}/{self.run_id}/{step}/"
+        return format_action(self.agent.step.uid, self.run_id, step)
 
     @property
     def run_id(self) -> str:
         if not self._prefix:
-            self._prefix = f"{self.agent.key_digest(self.key)}-{self.sequence}"
+            self._prefix = format_run(self.agent.key_digest(self.key), self.sequence)
         return self._prefix
 
     def keep_id(self, action_id: str) -> None:
         """A run that was stored keeps the id that it began with, also one of the first version: its calls are found by
         it. The key's next run has an id of this version."""
-        run_id = action_id.split("/")[-3] if action_id.count("/") > 2 else ""
-        if run_id.endswith(f"-{self.sequence}"):
-            self._prefix = run_id
+        found = ActionId.parse(action_id)
+        if found is not None and found.run.sequence == self.sequence:
+            self._prefix = str(found.run)
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""
@@ -133,7 +134,7 @@ class AgentRun(RunMemory):
         sent = copied_event(event)
         # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
         self._ordinal += 1
-        sent.id = f"{self.run_id}.{self._ordinal}"
+        sent.id = format_event(self.run_id, self._ordinal)
         sent.upstream_event_id = upstream.id
         sent.upstream_action_name = action.name
         if not event.id:

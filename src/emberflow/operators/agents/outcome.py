@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.events.agent_events import Event
+from emberflow.events.run_ids import format_outcome
 from emberflow.events.stored_types import stored_type
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallLog, CallRecord
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
@@ -50,11 +51,6 @@ def raised_by(outcome: ActionOutcome) -> BaseException | None:
     return found if error.attempts == 1 else GaveUp(found, error.attempts)
 
 
-def outcome_id(action_id: str) -> str:
-    """Where the outcome is found: beside the action's calls."""
-    return f"{action_id}end"
-
-
 async def leave_behind(
     log: CallLog,
     run: AgentRun,
@@ -83,7 +79,7 @@ async def leave_behind(
             spent=spent,
             base=run.failures,
         )
-    record = CallRecord(outcome_id(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
+    record = CallRecord(format_outcome(run.action_id), name, "", f"action {name!r}", RETURNED, outcome)
     try:
         await log.write(record)
     except (NotSerializable, CallLogFailed):

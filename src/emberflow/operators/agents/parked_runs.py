@@ -12,11 +12,12 @@ from collections import Counter
 from typing import Any
 
 from emberflow.events.batch import MAX_WATERMARK
+from emberflow.events.run_ids import format_outcome
 from emberflow.operators.agents.action_runner import ActionRunner
 from emberflow.operators.agents.agent_run import AgentRun
 from emberflow.operators.agents.guards.attempts import apart
 from emberflow.operators.agents.guards.context_guards import Beyond
-from emberflow.operators.agents.outcome import ActionOutcome, outcome_id, raised_by
+from emberflow.operators.agents.outcome import ActionOutcome, raised_by
 from emberflow.operators.agents.runner_context import RunnerContext
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_holds import Segment, WatermarkHolds
@@ -160,10 +161,10 @@ class RunKeeper(ActionRunner):
         run.dormant = self._runs_elsewhere(action_id)
         if run.dormant:
             return
-        found = None if self.log is None else self.log.find(outcome_id(action_id))
+        found = None if self.log is None else self.log.find(format_outcome(action_id))
         if found is not None and self.log is not None and found.value.base != run.failures:
             # Of an attempt that was given up, in which other actions had failed: it worked on another memory.
-            self.log.forget([outcome_id(action_id)])
+            self.log.forget([format_outcome(action_id)])
             found = None
         if found is not None:
             # A copy: what the run does to it must not be found in the log if the batch is repeated.
@@ -186,7 +187,7 @@ class RunKeeper(ActionRunner):
             if error is not None:
                 if self.log is not None:
                     # Or the failure would be repeated for ever; the action may go well the next time.
-                    self.log.forget([outcome_id(context.call_prefix)])
+                    self.log.forget([format_outcome(context.call_prefix)])
                 raise error
             run.repeat(outcome.writes)
             run.adopt(outcome.sent)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.events.agent_events import Event
+from emberflow.events.run_ids import format_call
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, takes_idempotency_key
 from emberflow.operators.agents.guards.context_guards import ContextGuards
 from emberflow.operators.agents.resources.durable_views import (
@@ -246,7 +247,7 @@ class RunnerContext(ResourceAccess, ContextGuards):
 
     def _count_call(self) -> str:
         self._unrecorded += 1
-        return f"{self.call_prefix}{self._unrecorded}"
+        return format_call(self.call_prefix, self._unrecorded)
 
     def _with_key(self, func: Any, kwargs: dict[str, Any], call_id: str) -> dict[str, Any]:
         inner = function_of(func)

@@ -10,12 +10,13 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Any, Protocol, cast
 
 from emberflow.errors import CallLogFailed, InvalidArgument, ReplayMismatch, shorten
 from emberflow.events.copies import copied
 from emberflow.events.identity import DIGITS, fingerprint
+from emberflow.events.run_ids import CallId, format_call
 from emberflow.events.stored_types import stored_type
 from emberflow.operators.agents.calls.masked_errors import mask
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
@@ -115,26 +116,30 @@ class ActionCalls:
             *(f"{key}={_shown(key, value)}" for key, value in kwargs.items()),
         ]
         text = mask(f"{name}({', '.join(shown)})", self._secrets)
-        return CallRecord(f"{self._prefix}{self._count}", name, _digest(args, kwargs), text)
+        return CallRecord(format_call(self._prefix, self._count), name, _digest(args, kwargs), text)
 
     def known(self, call: CallRecord) -> CallRecord | None:
         """What was recorded of the call when its action ran before; raises if that was another call."""
         found = self._log.find(call.call_id)
         if found is None or (_same_function(found, call) and _same_arguments(found, call)):
             return found
+        place = CallId.parse(call.call_id)
+        assert place is not None
+        assert place.number is not None
         if not self._restarts:
             raise ReplayMismatch(
-                f"durable call {call.call_id.rpartition('/')[2]} of the action was {found.shown} when it was recorded, "
+                f"durable call {place.number} of the action was {found.shown} when it was recorded, "
                 f"and is {call.shown} now",
                 cause="an action must make the same durable calls in the same order when it is repeated",
                 way_out="bring the old code back until such runs are done, "
                 "or set the option 'on-replay-mismatch' to 'restart'",
             )
-        number = int(call.call_id.rpartition("/")[2])
         later: list[str] = []
-        while self._log.find(f"{self._prefix}{number}") is not None:
-            later.append(f"{self._prefix}{number}")
-            number += 1
+        for number in count(place.number):
+            later_id = format_call(self._prefix, number)
+            if self._log.find(later_id) is None:
+                break
+            later.append(later_id)
         self._log.forget(later)
         return None
 
