@@ -19,6 +19,7 @@ from emberflow.agents import (
     Agent,
     AgentsExecutionEnvironment,
     Event,
+    HumanAnswer,
     InputEvent,
     OutputEvent,
     RunnerContext,
@@ -49,7 +50,7 @@ class Refunds(Agent):
         question = (
             f"Refund {amount} € to {customer}, who got {ctx.short_term_memory.get('paid', 0)} € so far?"
         )
-        answer = await ctx.ask_human(question, expires_ms=self._patience_ms, default="expired")
+        answer = await ctx.ask_human(question, expires_ms=self._patience_ms, default=HumanAnswer("expired"))
         if answer == "approve":
             ctx.send_event(Pay(amount=amount, why=answer.note or "approved"))
         else:

@@ -36,6 +36,7 @@ class CountingAgent(Agent):
     """Two plain actions, one memory."""
 
     @action(InputEvent)
+    @staticmethod
     def count(event: InputEvent, ctx: RunnerContext) -> None:
         word = event.input[0]
         count = ctx.short_term_memory.get("stats.seen", 0) + 1
@@ -96,6 +97,7 @@ class FailingAgent(Agent):
     """Fails for negative numbers, after it has changed memory; every third input waits."""
 
     @action(InputEvent)
+    @staticmethod
     def check(event: InputEvent, ctx: RunnerContext) -> None:
         word, number = event.input
         ctx.short_term_memory.set("total", ctx.short_term_memory.get("total", 0) + number)
@@ -104,11 +106,13 @@ class FailingAgent(Agent):
         ctx.send_event(Event(type="slow" if number % 3 == 0 else "quick", attributes={"word": word}))
 
     @action("slow")
+    @staticmethod
     async def slow(event: Event, ctx: RunnerContext) -> None:
         await asyncio.sleep(0.002)
         ctx.send_event(OutputEvent((event.get_attr("word"), ctx.short_term_memory.get("total"))))
 
     @action("quick")
+    @staticmethod
     def quick(event: Event, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent((event.get_attr("word"), ctx.short_term_memory.get("total"))))
 

@@ -185,7 +185,7 @@ class AskingTwoModels(Agent):
             ("large", {"connection": "broken", "fallback": "small"}),
             ("small", {"connection": "working"}),
         ):
-            described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)
+            described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)  # pyright: ignore[reportArgumentType]
             self.add_resource(name, ResourceType.CHAT_MODEL, described)
 
     @action(InputEvent)

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from emberflow.errors import ActionFailed
-from emberflow.streams import StreamExecutionEnvironment, TumblingEventTimeWindows, WatermarkStrategy
+from emberflow.streams import (
+    AggregateFunction,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
+    WatermarkStrategy,
+)
 from emberflow.testing import STREAMING_HOSTS, Crash, Cut, Host, TestSource, on_every_host, per_key
 from tests.conformance.agents import (
     CountingAgent,
@@ -86,7 +91,7 @@ def test_watermarks_stay_behind_waiting_inputs(host: Host) -> None:
     assert sorted(found) == sorted([10] * 9)
 
 
-class CountAll:
+class CountAll(AggregateFunction[object, int, int]):
     def create_accumulator(self) -> int:
         return 0
 
@@ -96,8 +101,8 @@ class CountAll:
     def get_result(self, accumulator: int) -> int:
         return accumulator
 
-    def merge(self, a: int, b: int) -> int:
-        return a + b
+    def merge(self, acc_a: int, acc_b: int) -> int:
+        return acc_a + acc_b
 
 
 @on_every_host

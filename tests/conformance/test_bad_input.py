@@ -119,7 +119,7 @@ def test_a_keyed_function_that_raises(host: Host) -> None:
             lambda env: (
                 env.from_collection([("a", 1), ("a", None)])
                 .key_by(first)
-                .reduce(lambda a, b: (a[0], a[1] + b[1]))
+                .reduce(lambda a, b: (a[0], a[1] + b[1]))  # pyright: ignore[reportOperatorIssue]
                 .name("add up")
             )
         )

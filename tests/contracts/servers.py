@@ -75,7 +75,7 @@ class PostgresServer:
 
     def start(self) -> None:
         with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # pyright: ignore[reportAttributeAccessIssue]
                 [
                     self._programs / "postgres", "-D", self._data, "-p", str(self.port), "-c", "shared_buffers=32MB",
                     "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",

@@ -235,7 +235,7 @@ class TestPostgres:
         self, postgres_server: PostgresServer, broken: object, way_out: str
     ) -> None:
         assert callable(broken)
-        store = PostgresCallStore(broken(postgres_server.dsn), "job", patience_s=0.2)
+        store = PostgresCallStore(broken(postgres_server.dsn), "job", patience_s=0.2)  # pyright: ignore[reportArgumentType]
         with pytest.raises(CallLogFailed) as caught:
             store.append([b"1"], sync=True)
         assert way_out in caught.value.way_out
@@ -284,7 +284,7 @@ class TestPostgres:
                 "substring(records for 16)",
             ):
                 connection.execute("begin")
-                connection.execute(f"update emberflow_call_records set records = {damage} where {row}")
+                connection.execute(f"update emberflow_call_records set records = {damage} where {row}")  # pyright: ignore[reportArgumentType, reportCallIssue]
                 connection.execute("commit")
                 with pytest.raises(
                     CorruptData, match="is corrupted: the row of emberflow_call_records"
@@ -292,11 +292,11 @@ class TestPostgres:
                     reader.read_new()
             assert "or delete it" in caught.value.way_out
             where = caught.value.message.partition(" where ")[2]
-            connection.execute(f"delete from emberflow_call_records where {where}")
+            connection.execute(f"delete from emberflow_call_records where {where}")  # pyright: ignore[reportArgumentType, reportCallIssue]
             assert read_all(reader, writer.owner) == [b"second"]
             # As the version before wrote it.
             connection.execute(
-                f"insert into emberflow_call_records (owner_id, number, records) values ({owner_id}, 9, %s)",
+                f"insert into emberflow_call_records (owner_id, number, records) values ({owner_id}, 9, %s)",  # pyright: ignore[reportArgumentType]
                 (b"\x03\0\0\0old",),
             )
             assert read_all(reader, writer.owner) == [b"old"]

@@ -131,11 +131,11 @@ def in_order(records: Sequence[bytes], history: Iterable[bytes]) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_interleaving_matches_the_model(kind: str, place_of: MakePlace) -> None:
     run_state_machine_as_test(
-        lambda: Stores(place_of(kind)),
+        lambda: Stores(place_of(kind)),  # pyright: ignore[reportArgumentType]
         settings=settings(
             max_examples=EXAMPLES[kind],
             stateful_step_count=25,
             deadline=None,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
         ),
     )

@@ -140,7 +140,7 @@ class TestReplace:
                 for _ in range(chance.randint(2, 12)):
                     last = int(child.line())
                 said = [int(line) for line in child.kill()]
-            last = max([last, *said])
+            last = max([last, *said])  # pyright: ignore[reportPossiblyUnboundVariable]
 
             left = set(read_all(opened(), child.owner))
 
@@ -200,7 +200,7 @@ class TestProcesses:
             for _ in range(chance.randint(5, 40)):
                 last = int(child.line())
             assert reader.alive(child.owner)
-            last = max([last, *map(int, child.kill())])
+            last = max([last, *map(int, child.kill())])  # pyright: ignore[reportPossiblyUnboundVariable]
         until(lambda: not reader.alive(child.owner))
 
         seen = read_all(reader, child.owner)

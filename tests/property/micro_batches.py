@@ -224,7 +224,7 @@ class MicroBatches:
         for log in worker_process._logs.values():
             with log._lock:
                 log._store.close()
-                log._store = _Nowhere(log._store.owner)
+                log._store = _Nowhere(log._store.owner)  # pyright: ignore[reportAttributeAccessIssue]
         self._dead += [(calls._loop, *worker_process._logs.values())]
         worker_process._calls = None
         for known in (worker_process._logs, worker_process._stages, worker_process._decisions):

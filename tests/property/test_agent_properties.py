@@ -156,7 +156,7 @@ def modelled(inputs: list[Input], digests: dict[str, str]) -> tuple[list[list[An
                 sent.upstream_event_id, sent.upstream_action_name = event.id, name
                 if isinstance(sent, OutputEvent):
                     outputs[-1].append(sent.output)
-                tasks.extend((other, sent) for other, (trigger, _) in ACTIONS.items() if trigger == sent.type)
+                tasks.extend((other, sent) for other, (trigger, _) in ACTIONS.items() if trigger == sent.type)  # pyright: ignore[reportArgumentType]
     return outputs, memories
 
 

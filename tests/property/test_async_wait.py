@@ -46,7 +46,7 @@ def build(ordered: bool) -> Callable[[Any], Any]:
 @given(ordered=st.booleans(), stamps=st.lists(st.integers(0, 20), max_size=15), data=st.data())
 def test_calls_may_end_in_any_order(ordered: bool, stamps: list[int], data: st.DataObject) -> None:
     calls = CallsByHand()
-    harness = OperatorHarness(build(ordered), calls=calls)
+    harness = OperatorHarness(build(ordered), calls=calls)  # pyright: ignore[reportArgumentType]
     highest, sent = -1, 0
     while sent < len(stamps) or calls.open:
         if sent < len(stamps) and (not calls.open or data.draw(st.booleans())):

@@ -238,7 +238,7 @@ def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.Monkey
             def __getattr__(self, name: str) -> Any:
                 return lambda *args: None if name != "decide" else True
 
-        find(self, Empty(), *rest)
+        find(self, Empty(), *rest)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(batch_record.TaskRecord, "__init__", forgetful)
     with pytest.raises(AssertionError):

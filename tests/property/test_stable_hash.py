@@ -103,7 +103,7 @@ def test_a_hash_has_32_bits_and_survives_a_round_trip(key: Any) -> None:
 
 @given(st.one_of(st.integers(-(2**62), 2**62), st.booleans()))
 def test_equal_numbers_have_equal_hashes(number: int) -> None:
-    same = [number, int(number)]
+    same: list[float] = [number, int(number)]
     if float(number) == number:
         same.append(float(number))
     if number in (0, 1):

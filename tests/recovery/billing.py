@@ -10,14 +10,14 @@ from typing import Any
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
 
 
-async def bill(folder: str, item: int, idempotency_key: str) -> int:
+async def bill(folder: str, item: int, *, idempotency_key: str) -> int:
     """The outside world: it counts what it is asked."""
     with (Path(folder) / "billed").open("a") as file:
         file.write(f"{item} {idempotency_key}\n")
     return item * 10
 
 
-def bill_now(folder: str, item: int, idempotency_key: str) -> int:
+def bill_now(folder: str, item: int, *, idempotency_key: str) -> int:
     with (Path(folder) / "billed").open("a") as file:
         file.write(f"{item} {idempotency_key}\n")
     return item * 10

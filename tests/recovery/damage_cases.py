@@ -40,7 +40,7 @@ class Kind:
     file: str
     pattern: str
     """Of the newest such file, below the job's folder."""
-    outcomes: tuple[str, str, str, str]
+    outcomes: tuple[str, ...]
     hosts: tuple[str, ...] = LOCAL
     """On which `test_damage.py` damages one; empty if another test does."""
     test: str = ""

@@ -37,7 +37,7 @@ def die(folder: Path) -> None:
 
 
 class DyingSink(FileSink):
-    def commit_fenced(self, job_id: str, sink_id: str, epoch: int, *rest: Any) -> None:
+    def commit_fenced(self, job_id: str, sink_id: str, epoch: int, *rest: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().commit_fenced(job_id, sink_id, epoch, *rest)
         if epoch >= DIES_IN_BATCH:
             die(Path(self.base_path).parent)

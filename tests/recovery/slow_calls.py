@@ -13,7 +13,7 @@ from pathlib import Path
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
 
 
-async def wait(folder: str, name: str, seconds: float, idempotency_key: str) -> str:
+async def wait(folder: str, name: str, seconds: float, *, idempotency_key: str) -> str:
     for line in _lines(folder, "begun"):
         before, _, pid = line.split()
         if before == name and pid != str(os.getpid()) and stays_alive(pid):

@@ -21,6 +21,7 @@ from emberflow.agents.prompt import Prompt
 from emberflow.agents.tool import FunctionTool, Tool, ToolMetadata, ToolType
 from emberflow.agents.with_agent import with_agent
 from emberflow.events.agent_events import ErrorEvent, Event, EventType, InputEvent, OutputEvent
+from emberflow.operators.agents.guards.questions import HumanAnswer
 from emberflow.operators.agents.runner_context import RunnerContext
 from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.config import ConfigOption, Configuration
@@ -62,6 +63,7 @@ __all__ = [
     "EventLogLevel",
     "EventType",
     "FunctionTool",
+    "HumanAnswer",
     "InputEvent",
     "MemoryObject",
     "MemoryRef",

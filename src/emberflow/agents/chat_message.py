@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from emberflow.agents.token_usage import TokenUsage
 from emberflow.errors import InvalidArgument, shorten
@@ -38,6 +38,17 @@ class ChatMessage:
     extra_args: dict[str, Any] = field(default_factory=dict[str, Any])
     """What a vendor needs besides: `external_id` ties a tool's result to the call that it answers, `usage` tells the
     tokens that an answer took."""
+
+    if TYPE_CHECKING:
+        # For type checkers: a role may be given by its name.
+        def __init__(
+            self,
+            *,
+            role: MessageRole | str = ...,
+            content: str = ...,
+            tool_calls: list[dict[str, Any]] = ...,
+            extra_args: dict[str, Any] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         try:

@@ -36,7 +36,7 @@ class _Patience:
         return float(headers.get("retry-after", 0.15))
 
 
-async def ask(port: int, prompt: str, key: str, idempotency_key: str) -> list[Any]:
+async def ask(port: int, prompt: str, key: str, *, idempotency_key: str) -> list[Any]:
     return await _ask(port, "/call", {"prompt": prompt, "key": key, "idempotency_key": idempotency_key})
 
 
@@ -44,7 +44,7 @@ async def reconcile(port: int, prompt: str, key: str) -> list[Any]:
     return await _ask(port, "/reconcile", {"prompt": prompt, "key": key})
 
 
-def ask_blocking(port: int, prompt: str, key: str, idempotency_key: str) -> list[Any]:
+def ask_blocking(port: int, prompt: str, key: str, *, idempotency_key: str) -> list[Any]:
     patience = _Patience()
     body = json.dumps({"prompt": prompt, "key": key, "idempotency_key": idempotency_key})
     while True:

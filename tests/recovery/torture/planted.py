@@ -40,7 +40,7 @@ def prepared_is_forgotten(start: int, checkpoints: Path) -> None:
         if start == 1 or len(calls) > 1:
             commit(self, epoch, renames)
 
-    CommitLedger.commit = skipping
+    CommitLedger.commit = skipping  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def damage_is_passed_over(start: int, checkpoints: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_service_that_refuses_is_not_waited_for_if_there_is_a_fallback(status:
         ("large", {"connection": "busy", "fallback": "small"}),
         ("small", {"connection": "broken"}),
     ):
-        described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)
+        described = ResourceDescriptor(clazz=BaseChatModelSetup, **settings)  # pyright: ignore[reportArgumentType]
         agent.add_resource(name, ResourceType.CHAT_MODEL, described)
     agent.add_action("ask", [InputEvent], ask_large)
     with pytest.raises(EmberflowError, match="400"):

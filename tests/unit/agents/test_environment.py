@@ -150,7 +150,7 @@ def test_mistakes_are_explained() -> None:
         lambda: env.from_list([{"value": 1}]).apply(wrong)
     )
     assert "the stream has no keys" in refusal(lambda: env.from_datastream(stream))
-    assert "belongs to another environment" in refusal(lambda: other.from_datastream(stream, len))
+    assert "belongs to another environment" in refusal(lambda: other.from_datastream(stream, len))  # pyright: ignore[reportArgumentType]
 
     make: Any = AgentsExecutionEnvironment.get_execution_environment
     assert "the engine and its settings are already chosen" in refusal(lambda: make(env.env, parallelism=2))

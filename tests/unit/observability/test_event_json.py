@@ -133,7 +133,7 @@ def test_what_a_value_looks_like(value: Any, shown: Any) -> None:
 
 def test_half_a_surrogate_pair_is_valid_json() -> None:
     assert written("a\ud800b") == "a\ud800b"
-    assert json.loads(EventJson(settings("logs")).line(record(**{"\udfff": 1})))["attributes"] == {
+    assert json.loads(EventJson(settings("logs")).line(record(**{"\udfff": 1})))["attributes"] == {  # pyright: ignore[reportArgumentType]
         "\udfff": 1
     }
 
@@ -181,7 +181,7 @@ def test_the_same_value_twice_is_no_circle() -> None:
 def test_secrets_are_masked_wherever_they_are(name: str, level: str) -> None:
     value = {"headers": [{name: "sk-123"}], "arguments": json.dumps({name: "sk-123", "more": 1})}
     line = EventJson(settings("logs", level=level, max_string=500)).line(
-        record(value=value, other="Bearer sk-123", **{name: "sk-123"})
+        record(value=value, other="Bearer sk-123", **{name: "sk-123"})  # pyright: ignore[reportArgumentType]
     )
     assert b"sk-123" not in line
     assert b"more" in line
@@ -264,7 +264,7 @@ class Broken(InputEvent):
 
 
 def test_an_event_that_cannot_be_read_still_gives_a_line() -> None:
-    line = EventJson(settings("logs")).line(EventRecord(1, "a", "k", "r", Broken(1), "event"))
+    line = EventJson(settings("logs")).line(EventRecord(1, "a", "k", "r", Broken(1), "event"))  # pyright: ignore[reportCallIssue]
     assert json.loads(line)["attributes"] == {"…": "could not be written: RuntimeError"}
 
 

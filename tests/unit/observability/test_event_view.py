@@ -79,7 +79,7 @@ def test_errors_are_red_and_only_where_colours_are_wanted() -> None:
 
 def test_what_an_event_holds_does_not_drive_the_terminal() -> None:
     event = logged(
-        record("bad\x1b[2J", "a", key="k\r\n", **{"na\x07me": "\x1b]0;title\x07", "rtl": "\u202eabc"})
+        record("bad\x1b[2J", "a", key="k\r\n", **{"na\x07me": "\x1b]0;title\x07", "rtl": "\u202eabc"})  # pyright: ignore[reportArgumentType]
     )
     shown = "".join(
         [*table_lines([event], width=200, color=False), *tree_lines([event], width=200, color=False)]

@@ -28,6 +28,7 @@ class Greeting(Event):
 
 class Greeter(Agent):
     @action(InputEvent)
+    @staticmethod
     async def think(event: InputEvent, ctx: RunnerContext) -> None:
         await asyncio.sleep(0)
         times = ctx.short_term_memory.get("times", 0) + 1
@@ -37,6 +38,7 @@ class Greeter(Agent):
         )
 
     @action(Greeting)
+    @staticmethod
     def say(event: Greeting, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent(event.text))
 

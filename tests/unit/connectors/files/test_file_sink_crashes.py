@@ -60,7 +60,7 @@ class Disk:
     def watched(self) -> Iterator[None]:
         # fsync itself is left out: it costs time and changes nothing that a process can see.
         real = {name: getattr(os, name) for name in STEPS} | {"fsync": lambda _: None}
-        with mock.patch.multiple(os, **{name: self._wrap(real[name]) for name in STEPS}):
+        with mock.patch.multiple(os, **{name: self._wrap(real[name]) for name in STEPS}):  # pyright: ignore[reportArgumentType, reportCallIssue]
             yield
 
 

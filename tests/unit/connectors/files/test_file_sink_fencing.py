@@ -67,7 +67,7 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         real = {name: getattr(os, name) for name in STEPS} | {"fsync": lambda _: None}
-        self._patch = mock.patch.multiple(os, **{name: self.wrap(real[name]) for name in STEPS})
+        self._patch = mock.patch.multiple(os, **{name: self.wrap(real[name]) for name in STEPS})  # pyright: ignore[reportArgumentType, reportCallIssue]
         self._patch.start()
         return self
 

@@ -292,7 +292,7 @@ def test_a_checkpoint_of_a_replaced_start_does_not_count(tmp_path: Path, store: 
     else:
         with pytest.raises(OwnershipLost):
             first.save(Checkpoint(epoch=1, sources={"first": None}), {})  # type: ignore[dict-item]
-    assert list(store(tmp_path).load().sources) == ["second"]
+    assert list(store(tmp_path).load().sources) == ["second"]  # pyright: ignore[reportOptionalMemberAccess]
     first_owner.release()
     second_owner.release()
 

@@ -192,7 +192,7 @@ def test_a_coroutine_function_in_a_plain_durable_call() -> None:
         return url
 
     def act(event: InputEvent, ctx: RunnerContext) -> None:
-        ctx.durable_execute(fetch, "x")
+        ctx.durable_execute(fetch, "x")  # pyright: ignore[reportUnusedCoroutine]
 
     text = failure(agent_of(act), InvalidArgument)
     assert "action 'act': fetch is a coroutine function" in text
@@ -204,7 +204,7 @@ def test_a_partial_of_a_coroutine_function_in_a_plain_durable_call() -> None:
         return url
 
     def partly(event: InputEvent, ctx: RunnerContext) -> None:
-        ctx.durable_execute(functools.partial(fetch, "x"))
+        ctx.durable_execute(functools.partial(fetch, "x"))  # pyright: ignore[reportUnusedCoroutine]
 
     assert "fetch is a coroutine function" in failure(agent_of(partly), InvalidArgument)
 

@@ -52,15 +52,18 @@ def test_an_action_that_sends_nothing_puts_out_nothing() -> None:
 def test_events_go_to_all_their_actions_in_the_order_of_definition() -> None:
     class Several(Agent):
         @action("step")
+        @staticmethod
         def second(event: Event, ctx: RunnerContext) -> None:
             ctx.send_event(OutputEvent("second"))
 
         @action(InputEvent)
+        @staticmethod
         def first(event: InputEvent, ctx: RunnerContext) -> None:
             ctx.send_event(Event("step"))
             ctx.send_event(OutputEvent("first"))
 
         @action("step", "other", lambda event: event.type == "step")
+        @staticmethod
         def third(event: Event, ctx: RunnerContext) -> None:
             ctx.send_event(OutputEvent("third"))
 
@@ -73,11 +76,13 @@ def test_events_are_queued_not_nested() -> None:
 
     class Tree(Agent):
         @action(InputEvent)
+        @staticmethod
         def begin(event: InputEvent, ctx: RunnerContext) -> None:
             for name in ("a", "b"):
                 ctx.send_event(Event("node", {"name": name}))
 
         @action("node")
+        @staticmethod
         def node(event: Event, ctx: RunnerContext) -> None:
             name = event.get_attr("name")
             ctx.send_event(OutputEvent(name))
@@ -90,11 +95,13 @@ def test_events_are_queued_not_nested() -> None:
 def test_an_untyped_event_becomes_the_class_that_the_action_asks_for() -> None:
     class Typed(Agent):
         @action(InputEvent)
+        @staticmethod
         def begin(event: InputEvent, ctx: RunnerContext) -> None:
             ctx.send_event(Event("Priced", {"name": "tea", "price": 3}))
             ctx.send_event(Priced(name="milk"))
 
         @action(Priced)
+        @staticmethod
         def take(event: Priced, ctx: RunnerContext) -> None:
             assert isinstance(event, Priced)
             ctx.send_event(OutputEvent((event.name, event.price, event.upstream_action_name)))
@@ -105,6 +112,7 @@ def test_an_untyped_event_becomes_the_class_that_the_action_asks_for() -> None:
 def test_ids_are_unique_and_the_same_in_every_run() -> None:
     class Twice(Agent):
         @action(InputEvent)
+        @staticmethod
         async def begin(event: InputEvent, ctx: RunnerContext) -> None:
             await asyncio.sleep(0)
             same = Event("again", {"n": 1})
@@ -113,6 +121,7 @@ def test_ids_are_unique_and_the_same_in_every_run() -> None:
             ctx.send_event(event)
 
         @action("again")
+        @staticmethod
         def again(event: Event, ctx: RunnerContext) -> None:
             ctx.send_event(OutputEvent((event.id, ctx.run_id)))
 
@@ -150,11 +159,13 @@ def test_what_was_put_out_does_not_change_with_memory() -> None:
 def test_a_reference_into_memory_travels_in_an_event() -> None:
     class Refers(Agent):
         @action(InputEvent)
+        @staticmethod
         def store(event: InputEvent, ctx: RunnerContext) -> None:
             ref = ctx.short_term_memory.set("texts.last", event.input)
             ctx.send_event(Event("stored", {"ref": ref, "other": ctx.sensory_memory.set("n", 5)}))
 
         @action("stored")
+        @staticmethod
         def read(event: Event, ctx: RunnerContext) -> None:
             ref: MemoryRef = event.get_attr("ref")
             ctx.send_event(OutputEvent((ref.resolve(ctx), event.get_attr("other").resolve(ctx))))
@@ -181,12 +192,14 @@ def test_memory_expires() -> None:
 def test_skip_goes_on_behind_the_failed_input() -> None:
     class Fails(Agent):
         @action(InputEvent)
+        @staticmethod
         def first(event: InputEvent, ctx: RunnerContext) -> None:
             ctx.short_term_memory.append("started", event.input)
             ctx.send_event(OutputEvent(("started", event.input)))
             ctx.send_event(Event("next", {"n": event.input}))
 
         @action("next")
+        @staticmethod
         async def second(event: Event, ctx: RunnerContext) -> None:
             ctx.short_term_memory.append("ended", event.get_attr("n"))
             ctx.send_event(OutputEvent(("ended", event.get_attr("n"))))
@@ -257,14 +270,17 @@ def test_blocking_functions_and_coroutines_run_durably() -> None:
 def test_conditions_choose_actions() -> None:
     class Routed(Agent):
         @action(InputEvent)
+        @staticmethod
         def begin(event: InputEvent, ctx: RunnerContext) -> None:
             ctx.send_event(Event("order", {"amount": event.input}))
 
         @action("attributes.amount > 5")
+        @staticmethod
         def large(event: Event, ctx: RunnerContext) -> None:
             ctx.send_event(OutputEvent(("large", event.get_attr("amount"))))
 
         @action(lambda event: event.type == "order" and event.get_attr("amount") < 0)
+        @staticmethod
         def negative(event: Event, ctx: RunnerContext) -> None:
             ctx.send_event(OutputEvent(("negative", event.get_attr("amount"))))
 
@@ -277,11 +293,13 @@ def test_a_condition_that_fails_counts_as_false_and_is_told_once(caplog: pytest.
 
     class Picky(Agent):
         @action(InputEvent)
+        @staticmethod
         def begin(event: InputEvent, ctx: RunnerContext) -> None:
             ctx.send_event(Event("order", {"sum": 7}))
             ctx.send_event(OutputEvent(event.input))
 
         @action(picky)
+        @staticmethod
         def never(event: Event, ctx: RunnerContext) -> None:
             raise AssertionError
 
@@ -298,12 +316,14 @@ def test_a_condition_that_fails_may_stop_the_run() -> None:
 
     class Picky(Agent):
         @action(InputEvent)
+        @staticmethod
         def begin(event: InputEvent, ctx: RunnerContext) -> None:
             ctx.send_event(OutputEvent(("begun", event.input)))
             if event.input % 2:
                 ctx.send_event(Event("odd"))
 
         @action(picky)
+        @staticmethod
         def other(event: Event, ctx: RunnerContext) -> None:
             pass
 

@@ -163,12 +163,12 @@ def traced(function: Any) -> Any:
 class Wrapped(Agent):
     @action(InputEvent)
     @traced
-    def first(event: Event, ctx: Any) -> None:
+    def first(event: Event, ctx: Any) -> None:  # pyright: ignore[reportGeneralTypeIssues]
         ctx.send_event(Scored(score=1))
 
     @action(Scored)
     @traced
-    def second(event: Event, ctx: Any) -> None: ...
+    def second(event: Event, ctx: Any) -> None: ...  # pyright: ignore[reportGeneralTypeIssues]
 
 
 class Called:
@@ -176,11 +176,11 @@ class Called:
         self.kind = kind
 
     def __call__(self, event: Event, ctx: Any) -> None:
-        ctx.send_event(self.kind())
+        ctx.send_event(self.kind())  # pyright: ignore[reportCallIssue]
 
 
 def with_kind(kind: type[Event], event: Event, ctx: Any) -> None:
-    ctx.send_event(kind())
+    ctx.send_event(kind())  # pyright: ignore[reportCallIssue]
 
 
 def closures() -> Agent:

@@ -88,7 +88,7 @@ def test_a_secret_has_one_place(given: dict[str, str]) -> None:
 )
 def test_literal_secrets_are_refused(name: str) -> None:
     with pytest.raises(InvalidAgent, match="is a secret written into the program") as caught:
-        ResourceDescriptor(clazz=Model, **{name: "hunter2"})
+        ResourceDescriptor(clazz=Model, **{name: "hunter2"})  # pyright: ignore[reportArgumentType]
     assert "hunter2" not in str(caught.value)
 
 
@@ -158,7 +158,7 @@ class Declares(Agent):
 
 
 class Inherits(Declares):
-    link = None
+    link = None  # pyright: ignore[reportAssignmentType]
 
 
 def test_declared_resources() -> None:

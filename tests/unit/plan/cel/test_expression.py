@@ -42,7 +42,7 @@ class Order(pydantic.BaseModel):
     items: list[str]
 
 
-class Loose(pydantic.BaseModel, extra="allow"):
+class Loose(pydantic.BaseModel, extra="allow"):  # pyright: ignore[reportCallIssue, reportGeneralTypeIssues]
     known: int
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from emberflow.errors import CallLogFailed, InvalidArgument, shorten
 from emberflow.events.agent_events import Event
@@ -18,11 +18,20 @@ from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallReco
 from emberflow.operators.agents.guards.attempts import AttemptLog, Failure
 from emberflow.operators.agents.guards.budgets import PAID, Amounts, added, check_amount
 from emberflow.operators.agents.guards.delayed_events import Due, check_delay
-from emberflow.operators.agents.guards.questions import NO_DEFAULT, Approvals, Question, ask, check_question
+from emberflow.operators.agents.guards.questions import (
+    NO_DEFAULT,
+    Approvals,
+    HumanAnswer,
+    Question,
+    ask,
+    check_question,
+)
 
 if TYPE_CHECKING:
     from emberflow.operators.agents.agent_run import AgentRun
     from emberflow.operators.agents.routes import RunnableAction
+
+D = TypeVar("D")
 
 
 class Beyond:
@@ -160,6 +169,23 @@ class ContextGuards:
 
     # people
 
+    @overload
+    def ask_human(
+        self,
+        question: str,
+        options: Sequence[str] = ("approve", "reject"),
+        *,
+        expires_ms: int | None = None,
+    ) -> Awaitable[HumanAnswer]: ...
+    @overload
+    def ask_human(
+        self,
+        question: str,
+        options: Sequence[str] = ("approve", "reject"),
+        *,
+        expires_ms: int | None = None,
+        default: D,
+    ) -> Awaitable[HumanAnswer | D]: ...
     def ask_human(
         self,
         question: str,

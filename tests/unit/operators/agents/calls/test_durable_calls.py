@@ -45,7 +45,7 @@ def test_gather_is_answered_in_order() -> None:
     log, world = MemoryLog(), World()
 
     async def both(action: ActionCalls) -> list[Any]:
-        return await asyncio.gather(make(action, world, "a"), make(action, world, "b"))
+        return list(await asyncio.gather(make(action, world, "a"), make(action, world, "b")))
 
     assert asyncio.run(both(calls(log))) == ["answer to a", "answer to b"]
     assert asyncio.run(both(calls(log))) == ["answer to a", "answer to b"]

@@ -248,7 +248,7 @@ def test_error_events_are_the_same_whoever_ends_the_action(
 
     log = MemoryLog()
     guards = {"retry": Retry(attempts=2, backoff_ms=0, on=(kind,))} if attempts == 2 else {}
-    made = harness(act, log, **guards)
+    made = harness(act, log, **guards)  # pyright: ignore[reportArgumentType]
     made.send([("k", 1)])
     if parked:
         data = made.park()

@@ -104,7 +104,7 @@ def test_only_errors_that_are_named_are_tried_again() -> None:
 def test_calls_that_returned_are_not_made_again(stored: bool, tmp_path: Path) -> None:
     made: list[tuple[str, str]] = []
 
-    async def good(what: str, idempotency_key: str) -> str:
+    async def good(what: str, *, idempotency_key: str) -> str:
         made.append((what, idempotency_key))
         return what.upper()
 

@@ -119,7 +119,7 @@ def test_calls_of_models_and_tools_are_answered_from_the_log(tmp_path: Path) -> 
 def test_they_are_numbered_with_the_other_calls_in_the_order_of_the_code(tmp_path: Path) -> None:
     keys: list[str] = []
 
-    async def other(idempotency_key: str) -> None:
+    async def other(*, idempotency_key: str) -> None:
         keys.append(idempotency_key)
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
@@ -218,7 +218,7 @@ def test_a_view_is_the_resource_in_all_but_its_call() -> None:
                 isinstance(connection, BaseChatModelConnection),
                 model.model == "m",
                 tool.name == "add" and "a" in tool.metadata.args_schema["properties"],
-                tool(2, 3) == 5,
+                tool(2, 3) == 5,  # pyright: ignore[reportCallIssue]
                 model == ctx.get_resource("gpt", MODEL) and hash(model) is not None,
                 repr(tool) == "FunctionTool('add')",
                 isinstance(pickle.loads(pickle.dumps(tool)), FunctionTool),

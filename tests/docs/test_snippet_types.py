@@ -1,0 +1,39 @@
+"""Every Python block of the documentation, and every example in a docstring, passes the type checker as a user's code would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.docs.docstrings import examples
+from tests.docs.markdown import documents, name_of
+from tests.docs.test_snippets import Chain, chains
+from tests.typing.pyright import check
+
+
+def as_program(chain: Chain) -> str:
+    """The blocks of one namespace, in the lines in which the document has them."""
+    lines: list[str] = []
+    for fence in chain:
+        lines += [""] * (fence.line - 1 - len(lines))
+        lines += fence.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def test_documentation_is_well_typed(tmp_path: Path) -> None:
+    shown: dict[Path, str] = {}
+    for document in documents():
+        for number, chain in enumerate(chains(document)):
+            path = tmp_path / f"{document.stem.replace('-', '_').lower()}_{number}.py"
+            path.write_text(as_program(chain), encoding="utf-8")
+            shown[path] = name_of(document)
+    for number, example in enumerate(examples()):
+        path = tmp_path / f"example_{number}.py"
+        path.write_text(example.text, encoding="utf-8")
+        shown[path] = example.name
+    assert len(shown) > 30
+    found = [
+        f"{shown[path]}:{finding.line} {finding.rule}: {finding.message}"
+        for path, findings in check([tmp_path]).items()
+        for finding in findings
+    ]
+    assert not found, "\n".join(found)
