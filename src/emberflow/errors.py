@@ -48,6 +48,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from emberflow.rendering.masked_repr import masked_repr
@@ -60,6 +61,14 @@ SHORT = 120
 def shorten(value: object, limit: int = SHORT) -> str:
     """The value as a user would recognise it, cut to `limit` characters, without what looks like a secret; never raises."""
     return masked_repr(value, limit)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """`; did you mean 'trigger_ms'?`, for the end of a message about an unknown name; nothing if no known name is close."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(name), list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def describe_cause(error: BaseException) -> str:

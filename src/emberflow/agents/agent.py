@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, Self
 
 from emberflow.errors import InvalidAgent
 from emberflow.plan.agents.guards import Budget, Retry
 from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType
+
+_GUARDS = ("retry", "timeout_ms", "fallback")
 
 
 class Agent:
@@ -52,6 +55,13 @@ class Agent:
         `retry`, `timeout_ms` and `fallback` say what happens when it fails; `config` is what the action reads as
         `ctx.action_config`. A name that is taken raises `InvalidAgent`.
         """
+        for given, value in config.items():
+            near = ["retry"] if isinstance(value, Retry) else get_close_matches(given, _GUARDS, 1, 0.85)
+            if near:
+                raise InvalidAgent(
+                    f"agent {self._shown}, action {name!r}: add_action() takes no {given!r}; did you mean {near[0]!r}?",
+                    way_out="give a value of the action's own config a name that is less like it",
+                )
         if name in self.actions:
             raise InvalidAgent(f"agent {self._shown}, action {name!r} is defined twice")
         conditions: tuple[Any, ...] = (

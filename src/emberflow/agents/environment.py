@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import Any, Self, TypeVar
 
 from emberflow.agents.agent import add_resource
 from emberflow.agents.builder import AgentBuilder
-from emberflow.errors import InvalidArgument, shorten
+from emberflow.errors import InvalidArgument, did_you_mean, shorten
 from emberflow.plan.agents.config import Configuration
 from emberflow.plan.agents.resources import ResourceType
 from emberflow.plan.job_contract import Engine
@@ -152,10 +151,9 @@ class AgentsExecutionEnvironment:
             return AgentBuilder(self, stream.key_by(key_selector))
         columns = [str(name) for name in getattr(dataframe, "columns", [])]
         if columns and key_selector not in columns:
-            near = get_close_matches(key_selector, columns, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InvalidArgument(
-                f"the table has no column {key_selector!r}{hint}", cause=f"its columns: {', '.join(columns)}"
+                f"the table has no column {key_selector!r}{did_you_mean(key_selector, columns)}",
+                cause=f"its columns: {', '.join(columns)}",
             )
         kinds: dict[str, str] = (
             dict(getattr(dataframe, "dtypes", ())) if hasattr(dataframe, "sparkSession") else {}

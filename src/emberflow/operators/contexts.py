@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from emberflow.errors import InvalidArgument, NotKeyed, UnknownState
+from emberflow.errors import InvalidArgument, NotKeyed, UnknownState, did_you_mean
 from emberflow.event_time.timestamps import to_timestamp
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.admission.gate import Ledgers
@@ -127,8 +126,7 @@ class RuntimeContext:
         return handle
 
     def _unknown(self, name: str) -> UnknownState:
-        near = get_close_matches(name, self._handles, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, self._handles)
         known = ", ".join(map(repr, self._handles)) or "none"
         return UnknownState(
             f"step {self._step_name!r} has no state named {name!r}{hint}",

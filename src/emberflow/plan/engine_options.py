@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from enum import StrEnum
 
-from emberflow.errors import InvalidArgument, shorten
+from emberflow.errors import InvalidArgument, did_you_mean, shorten
 
-ENGINE_OPTIONS: dict[str, str] = {
-    "accept_sinks": "go on without the output that a sink has lost",
-    "call_store": "where the log of durable calls is kept",
-    "cancel_timeout_ms": "how long cancel() waits for a job to stop",
-    "clock": "another clock, for tests (local)",
-    "deadline_ms": "how long a micro-batch waits for calls (spark)",
-    "max_records_per_batch": "records that a micro-batch reads at most (spark)",
-    "state_backend": "memory or sqlite (local)",
-    "take_over": "replace a job that owns the checkpoint directory",
-    "trigger_ms": "the pace of micro-batches (spark)",
-}
+
+class EngineOption(StrEnum):
+    """The names of engine options, for `env.set_option(name, value)`; the plain string does as well.
+
+    ```python
+    from emberflow.streams import EngineOption, StreamExecutionEnvironment
+
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    env.set_option(EngineOption.STATE_BACKEND, "sqlite")
+    assert EngineOption.STATE_BACKEND == "state_backend"
+    ```
+    """
+
+    ACCEPT_SINKS = "accept_sinks"
+    """Go on without the output that a sink has lost."""
+    CALL_STORE = "call_store"
+    """Where the log of durable calls is kept."""
+    CANCEL_TIMEOUT_MS = "cancel_timeout_ms"
+    """How long `cancel()` waits for a job to stop."""
+    CLOCK = "clock"
+    """Another clock, for tests (local)."""
+    DEADLINE_MS = "deadline_ms"
+    """How long a micro-batch waits for calls (spark)."""
+    MAX_RECORDS_PER_BATCH = "max_records_per_batch"
+    """Records that a micro-batch reads at most (spark)."""
+    STATE_BACKEND = "state_backend"
+    """`memory` or `sqlite` (local)."""
+    TAKE_OVER = "take_over"
+    """Replace a job that owns the checkpoint directory."""
+    TRIGGER_MS = "trigger_ms"
+    """The pace of micro-batches (spark)."""
+
+
+_NAMES = [str(item) for item in EngineOption]
 
 
 def check_option(name: object) -> None:
     """Raises for a name that no engine knows. Options of the other engine are accepted, so that a program can serve both."""
-    if name in ENGINE_OPTIONS:
+    if name in _NAMES:
         return
-    near = get_close_matches(str(name), ENGINE_OPTIONS, 1)
     raise InvalidArgument(
-        f"there is no option {shorten(name)}" + (f"; did you mean {near[0]!r}?" if near else ""),
-        way_out=f"the options are {', '.join(ENGINE_OPTIONS)}",
+        f"there is no option {shorten(name)}{did_you_mean(name, _NAMES)}",
+        way_out=f"the options are {', '.join(_NAMES)}",
     )

@@ -38,6 +38,7 @@ from emberflow.operators.contexts import (
     TimerService,
 )
 from emberflow.operators.windows.window_context import WindowContext
+from emberflow.plan.engine_options import EngineOption
 from emberflow.plan.job_contract import CheckpointingMode, JobStatus, RuntimeExecutionMode
 from emberflow.plan.restart_strategy import RestartStrategies
 from emberflow.state.descriptors import (
@@ -100,6 +101,7 @@ __all__ = [
     "Duration",
     "ElementContext",
     "Encoder",
+    "EngineOption",
     "FileSink",
     "FileSource",
     "FilterFunction",

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from emberflow.errors import InvalidArgument, PackageMissing
+from emberflow.errors import InvalidArgument, PackageMissing, did_you_mean
 from emberflow.plan.job_contract import Engine
 
 _MODULES = {"local": "emberflow.engines.local.engine", "spark": "emberflow.engines.spark.engine"}
@@ -22,7 +22,9 @@ def choose_engine(engine: str | Engine | None, options: dict[str, Any]) -> Engin
         return engine
     name, why = _name(engine, options)
     if name not in _MODULES:
-        raise InvalidArgument(f"there is no engine {name!r}", way_out="use 'local' or 'spark'")
+        raise InvalidArgument(
+            f"there is no engine {name!r}{did_you_mean(name, _MODULES)}", way_out="use 'local' or 'spark'"
+        )
     if name == "spark" and importlib.util.find_spec("pyspark") is None:
         raise PackageMissing(
             "the engine 'spark' needs pyspark, which is not installed",

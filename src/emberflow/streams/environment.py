@@ -18,9 +18,9 @@ from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
-from emberflow.plan.engine_options import check_option
+from emberflow.plan.engine_options import EngineOption, check_option
 from emberflow.plan.explain_mode import Explained
-from emberflow.plan.graphs.explain import render
+from emberflow.plan.graphs.explain import Form, render
 from emberflow.plan.graphs.job_graph import JobGraph, compile_graph
 from emberflow.plan.job_contract import (
     MADE,
@@ -173,11 +173,15 @@ class StreamExecutionEnvironment:
         return self._checkpoint_dir
 
     @user_frames_only
-    def set_option(self, name: str, value: Any) -> StreamExecutionEnvironment:
-        """An engine's own setting, such as `trigger_ms` on Spark or `state_backend` on local."""
+    def set_option(self, name: EngineOption | str, value: Any) -> StreamExecutionEnvironment:
+        """An engine's own setting, such as `trigger_ms` on Spark or `state_backend` on local.
+
+        A name that no engine knows raises `InvalidArgument` with the closest one; a value that does not fit does so when
+        the program runs.
+        """
         if self._engine_choice is None or isinstance(self._engine_choice, str):
             check_option(name)
-        self._options[name] = value
+        self._options[str(name)] = value
         return self
 
     def set_job_parameters(self, parameters: dict[str, str]) -> StreamExecutionEnvironment:
@@ -268,8 +272,8 @@ class StreamExecutionEnvironment:
         return self.job_graph().to_json(indent=2)
 
     @user_frames_only
-    def explain(self, form: str = "text") -> str:
-        """The program as `text`, `mermaid` or `json`, without running it."""
+    def explain(self, form: Form | str = "text") -> str:
+        """The program as `text`, `mermaid` or `json`, without running it; another form raises `InvalidArgument`."""
         return render(self.job_graph(), form)
 
     def job_graph(self, name: str = "emberflow job") -> JobGraph:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidArgument, did_you_mean
 from emberflow.plan.agents.config import ConfigOption
 from emberflow.plan.cel.evaluation_budget import DEFAULT_STEPS
 
@@ -122,10 +121,8 @@ def option_named(key: str) -> ConfigOption[Any]:
     """The option with this key; raises with the nearest one."""
     known = all_options()
     if key not in known:
-        near = get_close_matches(key, known, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InvalidArgument(
-            f"there is no option {key!r}{hint}",
+            f"there is no option {key!r}{did_you_mean(key, known)}",
             way_out="set_str(key, value) and its like take keys of your own",
         )
     return known[key]

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-from emberflow.errors import InvalidAgent, ResourceFailed, describe_cause
+from emberflow.errors import InvalidAgent, ResourceFailed, describe_cause, did_you_mean
 from emberflow.plan import json_functions
 
 
@@ -39,7 +39,8 @@ def resource_type(name: str) -> ResourceType:
         if name in (item.value, item.name):
             return item
     raise ResourceFailed(
-        f"{name!r} is not a resource type", way_out=f"one of {', '.join(item.value for item in ResourceType)}"
+        f"{name!r} is not a resource type{did_you_mean(name, [item.value for item in ResourceType])}",
+        way_out=f"one of {', '.join(item.value for item in ResourceType)}",
     )
 
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
+from emberflow.errors import InvalidArgument, did_you_mean, shorten
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.graphs.stream_graph import StreamNode
 
+Form = Literal["text", "mermaid", "json"]
+FORMS: tuple[Form, ...] = get_args(Form)
 
-def render(graph: JobGraph, form: str) -> str:
-    """`text`, `mermaid` or `json`."""
+
+def render(graph: JobGraph, form: Form | str) -> str:
+    """The graph in one of the forms; raises InvalidArgument for another."""
+    if form not in FORMS:
+        raise InvalidArgument(
+            f"a plan has no form {shorten(form)}{did_you_mean(form, FORMS)}",
+            way_out=f"one of {', '.join(FORMS)}",
+        )
     if form == "mermaid":
         return to_mermaid(graph)
     if form == "json":

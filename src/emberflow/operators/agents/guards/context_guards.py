@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
-from emberflow.errors import CallLogFailed, InvalidArgument, shorten
+from emberflow.errors import CallLogFailed, InvalidArgument, did_you_mean, shorten
 from emberflow.events.agent_events import Event
 from emberflow.events.copies import copied_event
 from emberflow.operators.agents.action_errors import check_event
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.routes import RunnableAction
 
 D = TypeVar("D")
+
+BudgetKind = Literal["steps", "tokens", "cost"]
+KINDS: tuple[BudgetKind, ...] = get_args(BudgetKind)
 
 
 class Beyond:
@@ -134,8 +137,16 @@ class ContextGuards:
             now_ms = run.scope.clock.now_ms()
             run.agent.budgets.check(PAID, run.spent, run.key_spent(), spent, now_ms, ahead=True)
 
-    def budget_left(self, kind: str) -> float | None:
-        """How many `steps` or `tokens`, or how much `cost`, may still be spent; None without such a budget."""
+    def budget_left(self, kind: BudgetKind) -> float | None:
+        """How many `steps` or `tokens`, or how much `cost`, may still be spent; None without such a budget.
+
+        Another kind raises `InvalidArgument`.
+        """
+        if kind not in KINDS:
+            raise InvalidArgument(
+                f"there is no budget of {shorten(kind)}{did_you_mean(kind, KINDS)}",
+                way_out=f"one of {', '.join(KINDS)}",
+            )
         run = self._run
         spent: Amounts = {} if self.beyond is None else self.beyond.spent
         return run.agent.budgets.left(kind, run.spent, run.key_spent(), spent, run.scope.clock.now_ms())

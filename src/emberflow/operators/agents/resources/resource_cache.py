@@ -6,10 +6,10 @@ import importlib
 import inspect
 import logging
 import threading
-from difflib import get_close_matches
+from collections.abc import Iterable
 from typing import Any
 
-from emberflow.errors import EmberflowError, ResourceFailed, describe_cause
+from emberflow.errors import EmberflowError, InvalidArgument, ResourceFailed, describe_cause, did_you_mean
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.admission.gate import Gate, Ledgers, MemoryLedgers
 from emberflow.operators.admission.model_limits import ModelLimits
@@ -116,6 +116,7 @@ class ResourceCache:
             if provider.type in _LIMITED:
                 label, own = f"{provider.type.value} {provider.name!r}", _parameters(descriptor.clazz)
                 limits, arguments = ModelLimits.taken_from(label, arguments, own)
+            _check_names(descriptor.clazz, arguments)
             made = descriptor.clazz(**{name: self._revealed(value) for name, value in arguments.items()})
         if hasattr(made, "open"):
             made.resource_context = self
@@ -172,8 +173,7 @@ class ResourceCache:
 
     def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
         named = self._plan.resource_providers.get(kind, {})
-        near = get_close_matches(name, named, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, named)
         known = ", ".join(map(repr, named)) or "none"
         elsewhere = [other.value for other, items in self._plan.resource_providers.items() if name in items]
         cause = (
@@ -201,6 +201,21 @@ def _parameters(clazz: type[Any]) -> list[str]:
         return list(inspect.signature(clazz).parameters)
     except (TypeError, ValueError):
         return []
+
+
+def _check_names(clazz: type[Any], arguments: Iterable[str]) -> None:
+    """Raises for an argument that the class does not take, with the closest one."""
+    try:
+        parameters = inspect.signature(clazz).parameters
+    except (TypeError, ValueError):
+        return
+    if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
+        return
+    for name in arguments:
+        if name not in parameters:
+            raise InvalidArgument(
+                f"{clazz.__name__} takes no argument {name!r}{did_you_mean(name, parameters)}"
+            )
 
 
 def _close(kind: ResourceType, name: str, made: Any) -> None:
