@@ -95,8 +95,9 @@ _STORED = {"_stored": "emberflow.events.stored_types", "_stored_error": "emberfl
 
 def __getattr__(name: str) -> Any:
     """Names are imported when they are first used, so that `import emberflow` stays quick."""
-    if name in _STORED:
-        return getattr(importlib.import_module(_STORED[name]), name)
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'emberflow' has no attribute {name!r}")
+    home = _STORED.get(name) or _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'emberflow' has no attribute {name!r}")
+    # Kept: pickle asks for `_stored` with every object that it writes.
+    found = globals()[name] = getattr(importlib.import_module(home), name)
+    return found

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emberflow.durable.index import BEGAN, CALL, CLAIMED, DONE, ENDED, CallIndex, Record, parked_record
+from emberflow.durable.index import CallIndex
+from emberflow.durable.records import Began, Call, Claimed, Done, Ended, Parked, Record
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
 
 KEYS = "abc"
@@ -33,7 +34,7 @@ def history(data: st.DataObject) -> tuple[dict[str, list[Record]], list[str], li
         for _ in range(data.draw(st.integers(1, 3))):
             attempt += 1
             part = parts[data.draw(st.sampled_from(sorted(parts)))]
-            part.append((BEGAN, epoch, "1/0", attempt))
+            part.append(Began(epoch, "1/0", attempt))
             reached, waits = dict(committed), dict(parked)
             for key in KEYS:
                 for _ in range(data.draw(st.integers(0, 2))):
@@ -41,15 +42,15 @@ def history(data: st.DataObject) -> tuple[dict[str, list[Record]], list[str], li
                     action = f"step/{key}-{reached[key]}/1/"
                     if action not in recorded:
                         recorded.add(action)
-                        part.append((CALL, call(action), f"m{len(part)}"))
-                    part.append((DONE, epoch, "1/0", attempt, action))
+                        part.append(Call(call(action), f"m{len(part)}"))
+                    part.append(Done(epoch, "1/0", attempt, action))
                     waits.pop(key, None)
                 if data.draw(st.booleans()):
                     action = waits[key] = f"step/{key}-{reached[key] + 1}/1/"
-                    part.append(parked_record(epoch, attempt, {action: 0}))
+                    part.append(Parked(epoch, attempt, {action: 0}))
                     if data.draw(st.booleans()) and action not in recorded:
                         recorded.add(action)
-                        part.append((CALL, call(action), f"m{len(part)}"))
+                        part.append(Call(call(action), f"m{len(part)}"))
         committed, parked = reached, waits
     needed = [action for action in recorded if int(action.split("-")[1].split("/")[0]) > committed[action[5]]]
     ahead = [f"step/{key}-{number}/1/" for key in KEYS for number in range(committed[key] + 1, 40)]
@@ -86,15 +87,15 @@ def test_what_is_not_done_for_good_is_known_whatever_the_order_of_reading(data: 
 @given(data=st.data())
 def test_a_claim_goes_with_its_own_process_only(data: st.DataObject) -> None:
     """Processes claim actions, end some of them, and die; parts are read in any order."""
-    parts: dict[str, list[Record]] = {"p0": [], "p1": [], "p2": []}
+    parts: dict[str, list[Claimed | Ended]] = {"p0": [], "p1": [], "p2": []}
     running: set[tuple[str, str]] = set()
     for owner, part in parts.items():
         for number in range(data.draw(st.integers(0, 4))):
             action = f"step/{data.draw(st.sampled_from(KEYS))}-{number}/1/"
-            part.append((CLAIMED, action))
+            part.append(Claimed(action))
             running.add((action, owner))
             if data.draw(st.booleans()):
-                part.append((ENDED, action))
+                part.append(Ended(action))
                 running.discard((action, owner))
     index = CallIndex()
     for owner in data.draw(st.permutations(sorted(parts))):
@@ -102,6 +103,6 @@ def test_a_claim_goes_with_its_own_process_only(data: st.DataObject) -> None:
             index.apply(owner, record)
     dead = data.draw(st.sets(st.sampled_from(sorted(parts))))
     index.take_over(dead, "p3")
-    for action in {action for part in parts.values() for _, action in part}:
+    for action in {record.action for part in parts.values() for record in part}:
         alive = {owner for item, owner in running if item == action and owner not in dead}
         assert set(index.claims.owners(action)) == alive

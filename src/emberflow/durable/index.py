@@ -12,28 +12,29 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from emberflow.durable.claims import Claims
+from emberflow.durable.records import (
+    Began,
+    Call,
+    Claimed,
+    Done,
+    Due,
+    Ended,
+    Forgotten,
+    Parked,
+    Record,
+    Runs,
+    fencing_epoch_of,
+)
 from emberflow.events.run_ids import ActionId, action_of
 from emberflow.operators.agents.calls.durable_calls import CallRecord
-
-# Kinds of records, and what follows the kind.
-CALL = "call"  # the call, the mark of this record
-FORGOTTEN = "forgotten"  # action, mark of the record of a call that is to be made again
-CLAIMED = "claimed"  # action, fencing epoch
-RUNS = "runs"  # all actions that the process runs, fencing epoch
-ENDED = "ended"  # action
-PARKED = "parked"  # epoch, attempt, {action: inputs behind it}
-DONE = "done"  # epoch, place, attempt, action
-BEGAN = "began"  # epoch, place, attempt
-DUE = "due"  # name, time in ms or None, epoch, attempt
 
 _KEPT_EPOCHS = 20
 """How long it stays known that an action is done: a process that was idle meanwhile must learn of it too."""
 
-Record = tuple[Any, ...]
 _Key = tuple[str, str]
 """Step and key: the actions of one key come one after another."""
 
@@ -59,52 +60,62 @@ class CallIndex:
         self._attempts: dict[tuple[int, str], int] = {}
 
     def apply(self, owner: str, record: Record) -> None:
-        kind = record[0]
-        if kind == CALL:
-            self._add_call(owner, record[1], record[2])
-        elif kind == CLAIMED:
-            self._note_fence(owner, record)
-            self.claims.add(record[1], owner)
-        elif kind == ENDED:
-            self.claims.remove(record[1], owner)
-        elif kind == DONE:
-            epoch, place, attempt, action = record[1:]
-            if (epoch, attempt) >= self._done.get(action, (-1, -1, ""))[:2]:
-                self._done[action] = epoch, attempt, place
-        elif kind == BEGAN:
-            epoch, place, attempt = record[1:]
-            self._attempts[(epoch, place)] = max(attempt, self._attempts.get((epoch, place), -1))
-        elif kind == PARKED:
-            epoch, attempt, actions = record[1:]
-            for action, behind in actions.items():
-                if (epoch, attempt) >= self._parked.get(action, (-1, -1)):
-                    self._parked[action] = epoch, attempt
-                    self._behind[action] = behind
-                    self._parked_of.setdefault(_place_of(action).key, set()).add(action)
-        elif kind == FORGOTTEN:
-            _, action, mark = record
-            self._forgotten.setdefault(action, set()).add(mark)
-            for call_id in [*self._calls_of.get(action, ())]:
-                if self._mark_of[call_id] == mark:
-                    self._remove_call(call_id)
-        elif kind == DUE:
-            _, name, at_ms, epoch, attempt = record
-            if (epoch, attempt) >= self._due_in.get(name, (-1, -1)):
-                self._due_in[name] = epoch, attempt
-                self.due[name] = at_ms
-        elif kind == RUNS:
-            # Of a part that was rewritten: the end of an action may have been left out.
-            self._note_fence(owner, record)
-            self.claims.replace(owner, record[1])
+        """Takes in what the process `owner` wrote."""
+        match record:
+            case Call():
+                self._add_call(owner, record.call, record.mark)
+            case Claimed():
+                self._note_fence(owner, record.fencing_epoch)
+                self.claims.add(record.action, owner)
+            case Ended():
+                self.claims.remove(record.action, owner)
+            case Done():
+                self._add_done(record)
+            case Began():
+                at = record.epoch, record.place
+                self._attempts[at] = max(record.attempt, self._attempts.get(at, -1))
+            case Parked():
+                self._add_parked(record)
+            case Forgotten():
+                self._forget(record)
+            case Due():
+                self._add_due(record)
+            case Runs():
+                # Of a part that was rewritten: the end of an action may have been left out.
+                self._note_fence(owner, record.fencing_epoch)
+                self.claims.replace(owner, record.actions)
+
+    def _add_done(self, record: Done) -> None:
+        if (record.epoch, record.attempt) >= self._done.get(record.action, (-1, -1, ""))[:2]:
+            self._done[record.action] = record.epoch, record.attempt, record.place
+
+    def _add_parked(self, record: Parked) -> None:
+        at = record.epoch, record.attempt
+        for action, behind in record.actions.items():
+            if at >= self._parked.get(action, (-1, -1)):
+                self._parked[action] = at
+                self._behind[action] = behind
+                self._parked_of.setdefault(_place_of(action).key, set()).add(action)
+
+    def _forget(self, record: Forgotten) -> None:
+        self._forgotten.setdefault(record.action, set()).add(record.mark)
+        for call_id in [*self._calls_of.get(record.action, ())]:
+            if self._mark_of[call_id] == record.mark:
+                self._remove_call(call_id)
+
+    def _add_due(self, record: Due) -> None:
+        at = record.epoch, record.attempt
+        if at >= self._due_in.get(record.name, (-1, -1)):
+            self._due_in[record.name] = at
+            self.due[record.name] = record.at_ms
 
     def fence_of(self, owner: str) -> int:
         """The fencing epoch of the start that a process last claimed an action in."""
         return self._fences.get(owner, 0)
 
-    def _note_fence(self, owner: str, record: Record) -> None:
-        # The version before wrote none.
-        if len(record) > 2:
-            self._fences[owner] = record[2]
+    def _note_fence(self, owner: str, fencing_epoch: int | None) -> None:
+        if fencing_epoch is not None:
+            self._fences[owner] = fencing_epoch
 
     def is_known(self, action: str) -> bool:
         """Whether there is anything to be dropped when the action is done."""
@@ -190,29 +201,29 @@ class CallIndex:
     def records(self, owner: str) -> Iterator[Record]:
         """All that a part must hold so that nothing is lost that this process knows of."""
         for (epoch, place), attempt in self._attempts.items():
-            yield BEGAN, epoch, place, attempt
+            yield Began(epoch, place, attempt)
         for action, (epoch, attempt) in self._parked.items():
-            yield PARKED, epoch, attempt, {action: self._behind.get(action, 0)}
+            yield Parked(epoch, attempt, {action: self._behind.get(action, 0)})
         for marks in (self._settled, self._done):
             for action, (epoch, attempt, place) in marks.items():
-                yield DONE, epoch, place, attempt, action
+                yield Done(epoch, place, attempt, action)
         for name, at_ms in self.due.items():
-            yield DUE, name, at_ms, *self._due_in[name]
+            yield Due(name, at_ms, *self._due_in[name])
         for action, marks in self._forgotten.items():
             for mark in marks:
-                yield FORGOTTEN, action, mark
+                yield Forgotten(action, mark)
         for call_id, writer in self._writer_of.items():
             if writer == owner:
-                yield CALL, self.calls[call_id], self._mark_of[call_id]
+                yield Call(self.calls[call_id], self._mark_of[call_id])
         # Last: the outcomes of actions that are not in it any more stand before it.
-        yield RUNS, self.claims.of(owner), self.fence_of(owner)
+        yield Runs(self.claims.of(owner), self.fence_of(owner))
 
     def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
         action = action_of(call.call_id)
         if mark in self._forgotten.get(action, ()):
             return
         known = self._mark_of.get(call.call_id)
-        if known is not None and _fence_of(known) > _fence_of(mark):
+        if known is not None and fencing_epoch_of(known) > fencing_epoch_of(mark):
             # Of a process that was replaced: the answer that the later start has worked with stays.
             return
         if call.call_id not in self.calls:
@@ -239,30 +250,6 @@ class CallIndex:
                 del self._actions_of[key]
 
 
-def marked(fencing_epoch: int, name: str) -> str:
-    """The mark of a call's record: where two starts of a job have answered a call, the later one counts."""
-    return f"{fencing_epoch}:{name}" if fencing_epoch else name
-
-
-def _fence_of(mark: str) -> int:
-    fence, found, _ = mark.partition(":")
-    return int(fence) if found and fence.isdigit() else 0
-
-
-def for_another_job(record: Record) -> Record:
-    """Another job counts its starts from the beginning."""
-    if record[0] in (CALL, FORGOTTEN):
-        return *record[:2], record[2].rpartition(":")[2]
-    return record
-
-
-def carried_over(record: Record, first_epoch: int) -> bool:
-    """Whether a record means anything to another job, which begins with this epoch and has processes of its own."""
-    if record[0] in (CLAIMED, ENDED, RUNS, DUE):
-        return False
-    return record[0] not in (DONE, BEGAN, PARKED) or record[1] < first_epoch
-
-
 class _Place(NamedTuple):
     key: _Key
     order: tuple[int, int]
@@ -277,7 +264,3 @@ def _place_of(action: str) -> _Place:
         # Of another form: the only action of a key of its own.
         return _Place(("", action), (0, 0))
     return _Place((found.step, found.run.key), (found.run.sequence, found.number))
-
-
-def parked_record(epoch: int, attempt: int, actions: Mapping[str, int]) -> Record:
-    return PARKED, epoch, attempt, dict(actions)

@@ -13,21 +13,25 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import partial
 
-from emberflow.durable.index import (
-    BEGAN,
-    CALL,
-    CLAIMED,
-    DONE,
-    DUE,
-    ENDED,
-    FORGOTTEN,
-    PARKED,
-    CallIndex,
+from emberflow.durable.group_writer import GroupWriter
+from emberflow.durable.index import CallIndex
+from emberflow.durable.records import (
+    Began,
+    Call,
+    Claimed,
+    Done,
+    Due,
+    Ended,
+    Forgotten,
+    Note,
+    Parked,
     Record,
+    from_stored,
     marked,
-    parked_record,
+    noted_by,
+    to_stored,
 )
 from emberflow.durable.stores.contract import CallStore
 from emberflow.errors import CallLogFailed, CheckpointError, NotSerializable, OwnershipLost
@@ -41,11 +45,6 @@ _SMALLEST_PART = 1024 * 1024
 _ALIVE_S = 0.5
 _REPLACED_S = 10.0
 """How long a call counts as under way that a process of an earlier start makes."""
-
-Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
-Pending = tuple[Record, bytes, Waiter | None]
-Notes = list[tuple[Any, ...]]
-"""What an attempt at an epoch has noted of actions and due times, without epoch and attempt."""
 
 
 class StoredCallLog:
@@ -62,22 +61,19 @@ class StoredCallLog:
         self._alive: dict[str, tuple[bool, float]] = {}
         self._replaced: dict[str, float] = {}
         """since when workers of earlier starts are known"""
-        self._epoch = -1
         self._settled = -1
-        self._place = ""
-        self._attempt = 0
-        self._notes: Notes = []
+        self._now = Began(-1, "", 0)
+        """The present attempt at an epoch."""
+        self._notes: list[Note] = []
         self.touched = False
         """Whether the epoch's present attempt has written or dropped answers."""
         self._part_limit = _SMALLEST_PART
         self._follow_s = 0.0
         # Whoever holds it may write, and finds what is stored and what is known in step.
         self._lock = threading.RLock()
-        self._pending: list[Pending] = []
-        self._wake = threading.Event()
-        self._writer: threading.Thread | None = None
-        self._closed = False
-        self._failure: CallLogFailed | None = None
+        self._writer = GroupWriter(
+            store, self._lock, check_owner=self._check_owner, durable=partial(self._index.apply, store.owner)
+        )
         self._damage: CheckpointError | None = None
         self._numbers = itertools.count()
 
@@ -91,7 +87,7 @@ class StoredCallLog:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         written = self._marked(record)
-        self._enqueue(written, _encoded(written), (loop, future))
+        self._writer.add(written, _encoded(written), (loop, future))
         await future
 
     def write_now(self, record: CallRecord) -> None:
@@ -102,17 +98,15 @@ class StoredCallLog:
             self._store.append([data], sync=True)
             self._index.apply(self._store.owner, written)
 
-    def _marked(self, record: CallRecord) -> Record:
-        return CALL, record, marked(self._fence.epoch, f"{self._store.owner}.{next(self._numbers)}")
+    def _marked(self, record: CallRecord) -> Call:
+        return Call(record, marked(self._fence.epoch, f"{self._store.owner}.{next(self._numbers)}"))
 
     def belongs_to(self, fence: Fence) -> None:
         """This process serves a later start of the job as well: what it has begun goes on."""
         if fence.epoch > self._fence.epoch:
             with self._lock:
                 self._fence = fence
-                if self._failure is not None and isinstance(self._failure.__cause__, OwnershipLost):
-                    # Said of the start before, which this process does not serve any more.
-                    self._failure = None
+                self._writer.forget_lost_ownership()
 
     def _check_owner(self) -> None:
         """A process that was replaced neither clears anything nor says what is done or running. Answers it may still give:
@@ -127,14 +121,14 @@ class StoredCallLog:
     def forget(self, call_ids: Iterable[str]) -> None:
         self.touched = True
         with self._lock:
-            gone: list[Record] = [
-                (FORGOTTEN, action_of(item), self._index.mark_of(item))
+            gone = [
+                Forgotten(action_of(item), self._index.mark_of(item))
                 for item in call_ids
                 if item in self._index.calls
             ]
             if gone:
                 self._check_owner()
-                self._store.append([encode(record) for record in gone], sync=True)
+                self._store.append([encode(to_stored(record)) for record in gone], sync=True)
                 for record in gone:
                     self._index.apply(self._store.owner, record)
 
@@ -146,13 +140,13 @@ class StoredCallLog:
             return True
         if self.running(action):
             return False
-        self._note((CLAIMED, action, self._fence.epoch))
+        self._write_soon(Claimed(action, self._fence.epoch))
         return True
 
     def ended(self, action: str) -> None:
         """The action that this process claimed has ended; what it leaves behind is in the log."""
         if self._claims_actions:
-            self._note((ENDED, action))
+            self._write_soon(Ended(action))
 
     def running(self, action: str) -> bool:
         """Whether a process that is alive runs the action."""
@@ -169,18 +163,16 @@ class StoredCallLog:
 
     def park(self, actions: Mapping[str, int]) -> None:
         """State that is about to be committed holds the beginning of these actions, with so many inputs behind each."""
-        now = self._epoch, self._attempt
+        now = self._now.epoch, self._now.attempt
         new = {item: count for item, count in actions.items() if self._index.parked_in(item) != now}
         if new:
-            self._note(parked_record(*now, new))
-            self._remember(PARKED, new)
+            self._note(Parked(*now, new))
         self.flush()
 
     def done(self, action: str) -> None:
         """The action has ended for good, once the epoch is committed."""
         if self._index.is_known(action):
-            self._note((DONE, self._epoch, self._place, self._attempt, action))
-            self._remember(DONE, action)
+            self._note(Done(*self._now, action))
 
     def gave_up(self, action: str) -> None:
         """The action's run has failed for good, once the epoch is committed."""
@@ -188,31 +180,23 @@ class StoredCallLog:
         if last is not None:
             self.done(last)
 
-    def notes(self) -> Notes:
+    def notes(self) -> list[Note]:
         """What the present attempt has noted, for one that takes its place."""
         return self._notes
 
-    def note_again(self, notes: Notes) -> None:
+    def note_again(self, notes: Iterable[Note]) -> None:
         """The present attempt repeats what an earlier one has noted."""
-        now = self._epoch, self._attempt
-        for kind, *rest in notes:
-            if kind == PARKED:
-                self._note(parked_record(*now, rest[0]))
-            elif kind == DONE:
-                self._note((DONE, self._epoch, self._place, self._attempt, rest[0]))
-            else:
-                self._note((DUE, *rest, *now))
+        for note in notes:
+            self._write_soon(noted_by(self._now, note))
 
-    def _remember(self, *note: Any) -> None:
+    def _note(self, note: Note) -> None:
+        self._write_soon(note)
         if self._claims_actions:
             self._notes.append(note)
 
     def flush(self) -> None:
         """What was noted is with the store. Raises what has kept the log from being written in the background."""
-        self._write_pending()
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self._writer.flush()
 
     def publish(self) -> None:
         """Before an epoch is committed, or copied: other processes can see what was noted when it returns."""
@@ -246,15 +230,16 @@ class StoredCallLog:
 
     def count_for(self, epoch: int, place: str = "", attempt: int = 0) -> None:
         """What is done from here on belongs to this epoch. Whether the one before is committed remains to be seen."""
-        self._epoch, self._place, self._attempt = epoch, place, attempt
+        self._now = Began(epoch, place, attempt)
         self._notes, self.touched = [], False
-        self._note((BEGAN, epoch, place, attempt))
+        self._write_soon(self._now)
 
     def _rewrite(self) -> None:
         """Only what is still needed stays in this process's part."""
-        self._write_pending()
+        self._writer.write_pending()
         self._check_owner()
-        self._store.replace([encode(record) for record in self._index.records(self._store.owner)])
+        kept = self._index.records(self._store.owner)
+        self._store.replace([encode(to_stored(record)) for record in kept])
         self._part_limit = max(_SMALLEST_PART, 2 * self._store.size)
 
     def refresh(self) -> None:
@@ -268,7 +253,7 @@ class StoredCallLog:
 
     def _decoded(self, owner: str, records: list[bytes]) -> list[Record]:
         try:
-            return [decode(data) for data in records]
+            return [from_stored(decode(data)) for data in records]
         except CheckpointError as error:
             # They are not given again: whoever asks again must not believe that there is nothing.
             error.message = f"the log of durable calls cannot be read: {error.message}"
@@ -292,8 +277,7 @@ class StoredCallLog:
     def set_due(self, name: str, at_ms: int | None) -> None:
         """The earliest time at which something is to be done in a task's state, if any."""
         if self._index.due.get(name) != at_ms:
-            self._note((DUE, name, at_ms, self._epoch, self._attempt))
-            self._remember(DUE, name, at_ms)
+            self._note(Due(name, at_ms, self._now.epoch, self._now.attempt))
 
     def next_due_ms(self) -> int | None:
         return min((at_ms for at_ms in self._index.due.values() if at_ms is not None), default=None)
@@ -309,10 +293,7 @@ class StoredCallLog:
     # writing
 
     def close(self) -> None:
-        self._closed = True
-        self._wake.set()
-        if self._writer is not None:
-            self._writer.join()
+        self._writer.close()
         with self._lock:
             self._store.close()
 
@@ -328,91 +309,20 @@ class StoredCallLog:
             self._alive[owner] = alive, now_s + _ALIVE_S
         return alive
 
-    def _note(self, record: Record) -> None:
+    def _write_soon(self, record: Record) -> None:
         """Known here at once, and to others soon. A crash of the machine may lose it: a call may then be made twice, or a
         record be kept for longer than needed, but nothing goes missing."""
         with self._lock:
             self._index.apply(self._store.owner, record)
-        self._enqueue(record, encode(record), None)
-
-    def _enqueue(self, record: Record, data: bytes, waiter: Waiter | None) -> None:
-        if self._closed:
-            # Its job has ended; nobody would ever write it.
-            raise CallLogFailed("the log of durable calls is closed", way_out="start the job again")
-        self._pending.append((record, data, waiter))
-        if self._writer is None:
-            self._start_writer()
-        self._wake.set()
-
-    def _start_writer(self) -> None:
-        with self._lock:
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._work, name="emberflow-call-log", daemon=True)
-                self._writer.start()
-
-    def _work(self) -> None:
-        while not self._closed or self._pending:
-            self._wake.wait()
-            self._wake.clear()
-            self._write_pending()
-
-    def _writable(self, group: list[Pending]) -> list[Pending]:
-        """All of it, or answers and ends only if another start has taken over."""
-        try:
-            self._check_owner()
-        except CallLogFailed as lost:
-            self._failure = lost
-            return [item for item in group if item[0][0] in (CALL, ENDED)]
-        return group
-
-    def _write_pending(self) -> None:
-        with self._lock:
-            group = self._pending[:]
-            if not group:
-                return
-            # Taken from the front under the lock only; others append at the end.
-            del self._pending[: len(group)]
-            waiters = [waiter for _, _, waiter in group if waiter is not None]
-            error: Exception | None = None
-            try:
-                group = self._writable(group)
-                self._store.append([data for _, data, _ in group], sync=bool(waiters))
-                for record, _, waiter in group:
-                    if waiter is not None:
-                        self._index.apply(self._store.owner, record)
-            except CallLogFailed as failure:
-                error = self._failure = failure
-        _release(waiters, error)
+        self._writer.add(record, encode(to_stored(record)))
 
 
-def _encoded(record: Record) -> bytes:
+def _encoded(record: Call) -> bytes:
     try:
-        return encode(record)
+        return encode(to_stored(record))
     except NotSerializable as error:
         raise NotSerializable(
-            f"the answer of the durable call {record[1].shown} cannot be stored",
+            f"the answer of the durable call {record.call.shown} cannot be stored",
             cause=error.cause,
             way_out="return plain data from functions given to durable_execute",
         ) from error
-
-
-def _release(waiters: list[Waiter], error: Exception | None) -> None:
-    """Wakes all callers of a group, one hand-over per event loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for loop, future in waiters:
-        by_loop.setdefault(loop, []).append(future)
-    for loop, futures in by_loop.items():
-
-        def settle(futures: list[asyncio.Future[None]] = futures) -> None:
-            for future in futures:
-                if future.done():
-                    continue
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
-
-        try:
-            loop.call_soon_threadsafe(settle)
-        except RuntimeError:
-            pass  # The loop has ended, and with it everybody who waited.

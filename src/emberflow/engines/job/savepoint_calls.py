@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from emberflow.durable.index import carried_over, for_another_job
 from emberflow.durable.location import call_store_option, job_store
+from emberflow.durable.records import carried_over, for_another_job, from_stored, to_stored
 from emberflow.durable.redaction import shown
 from emberflow.durable.stores.contract import CallStore
 from emberflow.durable.stores.framing import NEWEST, End, as_part, parse_part
@@ -53,10 +53,11 @@ class CallsCopy:
 def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
     """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
     records = [
-        encode(for_another_job(record))
+        encode(to_stored(for_another_job(record)))
         for name, data in start.reader.call_files()
         if name.endswith(PART)
-        for record in map(decode, _whole(data, start.reader.path / CALLS_FOLDER / name))
+        for stored in _whole(data, start.reader.path / CALLS_FOLDER / name)
+        for record in [from_stored(decode(stored))]
         if carried_over(record, start.first_epoch)
     ]
     if records:

@@ -383,8 +383,8 @@ def test_a_worker_that_serves_the_next_start_as_well_does_not_fail_for_the_one_b
     second = owner.next_epoch()
     log.write_now(CallRecord("step/k-1/1/1", "f", "", "f()", "returned", "paid"))
     log.claim("step/k-2/1/")
-    log._write_pending()
-    assert log._failure is not None, "it is not the first start's any more"
+    log._writer.write_pending()
+    assert log._writer._failure is not None, "it is not the first start's any more"
 
     log.belongs_to(second)
     log.begin(1, "0/0", 1)

@@ -10,12 +10,12 @@ instead of running the operators. It is dropped when the batch is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from emberflow.durable.decisions import DecisionStore
-from emberflow.durable.log import Notes
+from emberflow.durable.records import Note, note_from_stored, note_to_stored
 from emberflow.engines.spark.worker.packing import Row
 from emberflow.errors import CheckpointUnusable, CorruptData, EngineFailed
 from emberflow.events.codecs import decode, encode
@@ -55,7 +55,7 @@ class TaskRecord:
         store.forget(_name(query, epoch - 1, place))
         found = store.find(self._name)
         self.replays = found is not None
-        self.notes: Notes = []
+        self.notes: list[Note] = []
         self._served: set[int] = set()
         if found is not None:
             self._load(found)
@@ -95,7 +95,7 @@ class TaskRecord:
 
     # recording
 
-    def store(self, notes: Notes) -> None:
+    def store(self, notes: Iterable[Note]) -> None:
         """Before the task ends. Raises if another attempt has stored its record meanwhile: what this one sent must not
         be committed."""
         # Without groups that only let rows pass: in which groups those travel may depend on when a call ended.
@@ -104,7 +104,7 @@ class TaskRecord:
             for kg, item in self.groups.items()
             if item.received or item.writes or item.timers
         ]
-        data = encode((_VERSION, groups, self.rows, sorted(self.ended), notes))
+        data = encode((_VERSION, groups, self.rows, sorted(self.ended), [*map(note_to_stored, notes)]))
         if not self._store.decide(self._name, data):
             raise EngineFailed(
                 f"another attempt at a task of micro-batch {self._epoch} has ended meanwhile",
@@ -119,7 +119,8 @@ class TaskRecord:
                 f"the decisions of micro-batch {self._epoch} have format {version}",
                 way_out="update emberflow",
             )
-        groups, self.rows, ended, self.notes = body
+        groups, self.rows, ended, notes = body
+        self.notes = [*map(note_from_stored, notes)]
         self.groups = {kg: GroupRecord(*rest) for kg, *rest in groups}
         self.ended = set(ended)
 
