@@ -17,7 +17,7 @@ from benchmarks.measurement import Measure, Options, at_most
 from emberflow.durable.location import open_store
 from emberflow.durable.log import StoredCallLog
 from emberflow.operators.agents.calls.durable_calls import CallRecord
-from tests.contracts.servers import BucketServer, PostgresServer
+from tests.support.call_stores.servers import BucketServer, PostgresServer
 
 IN_FLIGHT = 1_000
 GROUP = 50

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from emberflow.agents import AgentExecutionOptions, AgentsExecutionEnvironment
 from emberflow.streams import CollectSink, DataStream, StreamExecutionEnvironment
 from emberflow.testing import LOCAL_2, SPARK, Host, on_every_host
-from tests.conformance.agents import applied
 from tests.conformance.rate_limited_service import Asker, RateLimitedService, Request
+from tests.support.small_agents import applied
 
 
 def questions(env: StreamExecutionEnvironment, count: int, agent: Asker) -> DataStream:

@@ -11,7 +11,7 @@ from typing import Any
 from emberflow.approvals.answering import give_answer, questions
 from emberflow.dead_letters.redrive import letters, redrive
 from emberflow.testing import STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
-from tests.conformance.guards import asking_two_models, guarded, waiting_for_people, with_letters
+from tests.support.guarded_agents import asking_two_models, guarded, waiting_for_people, with_letters
 
 INPUTS = [(random.Random(13 * number).choice("abcd"), number) for number in range(48)]
 

@@ -17,8 +17,8 @@ from emberflow.agents import (
 from emberflow.observability.event_reader import read_events
 from emberflow.streams import DataStream, StreamExecutionEnvironment
 from emberflow.testing import STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
-from tests.conformance.agents import CountingAgent, counted
 from tests.conformance.workshop import INPUTS, OUTPUTS, SECRET_VALUE, workshop
+from tests.support.small_agents import CountingAgent, counted
 
 
 @on_every_host

@@ -16,7 +16,7 @@ from emberflow.streams import (
     WatermarkStrategy,
 )
 from emberflow.testing import STREAMING_HOSTS, Crash, Cut, Host, TestSource, on_every_host, per_key
-from tests.conformance.agents import (
+from tests.support.small_agents import (
     CountingAgent,
     DiaryAgent,
     FailingAgent,

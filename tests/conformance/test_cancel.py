@@ -23,6 +23,7 @@ from emberflow.testing import (
     on_every_host,
     read_committed,
 )
+from tests.support.waiting import until
 
 HOURS_S = 3 * 3600
 
@@ -55,18 +56,13 @@ class Swallows(AsyncFunction):
                 pass
 
 
-def wait_for(sign: Path) -> None:
-    while not sign.exists():
-        time.sleep(0.02)
-
-
 @on_every_host
 def test_a_map_that_hangs(host: Host, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sign = tmp_path / "sign"
     env = host.environment(checkpoint_dir=tmp_path / "checkpoints" if host.needs_checkpoint_dir else None)
     env.add_source(TestSource([1, 2, 3])).map(Hangs(sign)).name("stuck").print()
     job = env.execute_async()
-    wait_for(sign)
+    until(sign.exists)
     with caplog.at_level(logging.WARNING, "emberflow"):
         job.cancel(timeout_ms=1_000)
     assert job.get_job_status() is JobStatus.CANCELED
@@ -86,7 +82,7 @@ def test_a_call_that_swallows_its_cancellation(
     stream = env.add_source(TestSource([1]))
     AsyncDataStream.unordered_wait(stream, Swallows(sign), HOURS_S * 1000).name("stubborn").print()
     job = env.execute_async()
-    wait_for(sign)
+    until(sign.exists)
     with caplog.at_level(logging.WARNING, "emberflow"):
         job.cancel(timeout_ms=20_000)
     assert job.get_job_status() is JobStatus.CANCELED
@@ -121,7 +117,7 @@ def test_leaving_the_block_of_execute_and_collect(tmp_path: Path) -> None:
     results = env.add_source(TestSource([1])).map(Hangs(sign)).execute_and_collect()
     assert not isinstance(results, list)
     with results:
-        wait_for(sign)
+        until(sign.exists)
     # Comes back.
 
 
@@ -130,7 +126,7 @@ def test_an_abandoned_job_commits_nothing_any_more(tmp_path: Path) -> None:
     env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
     env.add_source(TestSource([1, 2])).map(Hangs(sign, 1.5)).sink_to(literal_files(tmp_path / "out"))
     job = env.execute_async()
-    wait_for(sign)
+    until(sign.exists)
     job.cancel(timeout_ms=10)
     handle: Any = job._handle  # pyright: ignore[reportPrivateUsage]
     handle.thread.join()

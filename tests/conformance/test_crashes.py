@@ -14,8 +14,6 @@ import pytest
 from emberflow.streams import (
     AsyncDataStream,
     KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    ListStateDescriptor,
     MapFunction,
     RuntimeContext,
     TumblingEventTimeWindows,
@@ -36,31 +34,12 @@ from emberflow.testing import (
     per_key,
     unordered,
 )
+from tests.support.count_and_alarm import CountAndAlarm, first
 
 Make = Callable[[Any, TestSource], Any]
 
 
-def first(value: Any) -> Any:
-    return value[0]
-
-
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
-
-
-class CountAndAlarm(KeyedProcessFunction):
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self._seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
-        self._total = runtime_context.get_state(ValueStateDescriptor("total"))
-
-    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
-        self._seen.add(value[1])
-        self._total.update((self._total.value() or 0) + value[1])
-        ctx.timer_service().register_event_time_timer(value[1] + 3)
-        yield value[0], "total", self._total.value()
-
-    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
-        yield ctx.get_current_key(), "timer", timestamp, list(self._seen.get())
-        self._seen.clear()
 
 
 class BothSides(KeyedCoProcessFunction):

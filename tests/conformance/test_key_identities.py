@@ -10,7 +10,7 @@ from typing import Any
 from emberflow.approvals.answering import give_answer, questions
 from emberflow.events.key_groups import stable_hash
 from emberflow.testing import STREAMING_HOSTS, Host, TestSource, on_every_host
-from tests.conformance.agents import TwinKeysAgent, applied
+from tests.support.small_agents import TwinKeysAgent, applied
 
 TWINS: list[tuple[Any, Any]] = [("plumless", "buckeroo"), (1, 2**32)]
 

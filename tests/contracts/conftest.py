@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.contracts.places import Opened, Place
-from tests.contracts.servers import BucketServer, PostgresServer
-
-MakePlace = Callable[[str], Place]
+from tests.support.call_stores.places import MakePlace, Opened, Place
+from tests.support.call_stores.servers import BucketServer, PostgresServer
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
-from tests.recovery.slow_calls import die_once, lines, wait
+from tests.support.recovery.slow_calls import die_once, lines, wait
 
 FAILING = "fails"
 

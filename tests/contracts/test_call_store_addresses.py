@@ -14,8 +14,8 @@ from emberflow.durable.stores.file_store import FileCallStore
 from emberflow.durable.stores.object_store import ObjectCallStore
 from emberflow.durable.stores.postgres_store import PostgresCallStore
 from emberflow.errors import InvalidArgument
-from tests.contracts.places import read_all
-from tests.contracts.servers import BucketServer, PostgresServer
+from tests.support.call_stores.places import read_all
+from tests.support.call_stores.servers import BucketServer, PostgresServer
 
 
 def test_a_path_and_a_file_address_are_one_place(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ import emberflow.durable.stores.postgres_connection as pg
 from emberflow.durable.stores.object_store import ObjectCallStore
 from emberflow.durable.stores.postgres_store import PostgresCallStore
 from emberflow.errors import CallLogFailed, CorruptData
-from tests.contracts.children import appender, until
-from tests.contracts.conftest import MakePlace
-from tests.contracts.places import LEASE_S, ON_DISK, Opened, Place, read_all
-from tests.contracts.servers import PASSWORD, BucketServer, PostgresServer
+from tests.support.call_stores.children import appender
+from tests.support.call_stores.places import LEASE_S, ON_DISK, MakePlace, Opened, Place, read_all
+from tests.support.call_stores.servers import PASSWORD, BucketServer, PostgresServer
+from tests.support.waiting import until
 
 PIECES = ("s3cr", "p@ss", "word", "%40", "%3A")
 

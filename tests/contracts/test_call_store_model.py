@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from emberflow.durable.stores.contract import CallStore
-from tests.contracts.conftest import MakePlace
-from tests.contracts.places import KINDS, Place
+from tests.support.call_stores.places import KINDS, MakePlace, Place
 
 EXAMPLES = {"files": 40, "objects": 30, "bucket": 8, "postgres": 20}
 

@@ -7,9 +7,10 @@ import signal
 
 import pytest
 
-from tests.contracts.appender import GROUP, HANDED_ON, record, replacement
-from tests.contracts.children import appender, until
-from tests.contracts.places import KINDS, Opened, Place, read_all
+from tests.support.call_stores.appender import GROUP, HANDED_ON, record, replacement
+from tests.support.call_stores.children import appender
+from tests.support.call_stores.places import KINDS, Opened, Place, read_all
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.parametrize("place", KINDS, indirect=True)
 

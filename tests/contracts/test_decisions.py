@@ -9,7 +9,7 @@ import pytest
 from emberflow.durable.decisions import DecisionStore, FileDecisions
 from emberflow.durable.stores.object_decisions import ObjectDecisions
 from emberflow.durable.stores.postgres_decisions import PostgresDecisions
-from tests.contracts.places import KINDS, Opened, Place
+from tests.support.call_stores.places import KINDS, Opened, Place
 
 everywhere = pytest.mark.parametrize("place", KINDS, indirect=True)
 # Buckets cannot be asked to write an object once: `object_decisions.py`.

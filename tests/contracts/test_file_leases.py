@@ -14,8 +14,9 @@ import pytest
 from emberflow.durable.log import StoredCallLog
 from emberflow.durable.stores.file_lease import FileLeases
 from emberflow.durable.stores.file_store import FileCallStore
-from tests.contracts.children import appender, until
-from tests.contracts.places import LEASE_S, Place
+from tests.support.call_stores.children import appender
+from tests.support.call_stores.places import LEASE_S, Place
+from tests.support.waiting import until
 
 ACTION = "step/key-1/1/"
 

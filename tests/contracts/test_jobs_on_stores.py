@@ -9,11 +9,10 @@ import pytest
 from emberflow.agents import AgentsExecutionEnvironment
 from emberflow.errors import ActionFailed
 from emberflow.testing import LOCAL_SQLITE, SPARK, Host, literal_files, on_every_host, read_committed
-from tests.contracts.conftest import MakePlace
 from tests.contracts.parked_calls import FAILING, ParkedCalls
-from tests.contracts.places import WITH_SERVER
-from tests.recovery.billing import Billing, billed
-from tests.recovery.slow_calls import lines
+from tests.support.call_stores.places import WITH_SERVER, MakePlace
+from tests.support.recovery.billing import Billing, billed
+from tests.support.recovery.slow_calls import lines
 
 INPUTS = [("a", number) for number in range(1, 11)]
 OUTPUTS = [("a", number * 10, (number + 1_000) * 10) for _, number in INPUTS]

@@ -25,10 +25,10 @@ from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.writer import SavepointWriter
 from emberflow.streams import JobClient
 from emberflow.testing import LOCAL, LOCAL_2, Host, TestSource, literal_files, read_committed
-from tests.contracts.children import until
-from tests.contracts.conftest import MakePlace
-from tests.contracts.servers import PASSWORD
-from tests.recovery.billing import bill, billed
+from tests.support.call_stores.places import MakePlace
+from tests.support.call_stores.servers import PASSWORD
+from tests.support.recovery.billing import bill, billed
+from tests.support.waiting import until
 
 INPUTS = [("a", 1), ("b", 2), ("c", 3)]
 NEEDS_ADDRESS = ("postgres", "bucket")

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.recovery.damage_cases import KINDS, NOT_OURS, SAVEPOINT, Kind, matches, table
+from tests.support.recovery.damage_cases import KINDS, NOT_OURS, SAVEPOINT, Kind, matches, table
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "durability.md"

@@ -13,7 +13,7 @@ import pytest
 
 from emberflow import errors
 from emberflow.cli.main import COMMANDS, main
-from tests.docs.markdown import ROOT, anchors, documents, fences, links, name_of
+from tests.support.markdown import ROOT, anchors, documents, fences, links, name_of
 
 PACKAGE = ROOT / "src" / "emberflow"
 PLACE = re.compile(r"`([\w/]+\.py):([A-Za-z_][\w.]*)`")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.docs.docstrings import examples
-from tests.docs.markdown import documents, name_of
-from tests.docs.test_snippets import Chain, chains
-from tests.typing.pyright import check
+from tests.support.markdown import Chain, chains, documents, name_of
+from tests.support.pyright import check
 
 
 def as_program(chain: Chain) -> str:

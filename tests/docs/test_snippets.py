@@ -10,23 +10,7 @@ from typing import Any
 import pytest
 
 from emberflow.testing import shared_session, spark_missing
-from tests.docs.markdown import Fence, documents, fences, name_of
-
-Chain = tuple[Fence, ...]
-"""Blocks that share one namespace."""
-
-
-def chains(path: Path) -> list[Chain]:
-    found: list[list[Fence]] = []
-    for fence in fences(path):
-        if fence.language != "python":
-            continue
-        if fence.directive == "continues":
-            assert found, f"{name_of(path)}:{fence.line} continues nothing"
-            found[-1].append(fence)
-        else:
-            found.append([fence])
-    return [tuple(chain) for chain in found]
+from tests.support.markdown import Chain, chains, documents, fences, name_of
 
 
 def cases(engine: str) -> list[Any]:

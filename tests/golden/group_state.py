@@ -13,7 +13,7 @@ from typing import Any
 from emberflow.event_time.clock import FixedClock
 from emberflow.events.batch import Batch
 from emberflow.operators.group_layout import GroupLayout
-from tests.golden.test_agent_state import opened
+from tests.support.stored_agent import opened
 
 CHANNELS = [(0, 0)]
 KEYS = [f"key-{number}" for number in range(12)]

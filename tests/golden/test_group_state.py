@@ -8,7 +8,7 @@ import pytest
 
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from tests.golden.group_state import KEYS, layout_of, read, scope_of
-from tests.golden.test_agent_state import opened
+from tests.support.stored_agent import opened
 
 FILES = Path(__file__).parent
 

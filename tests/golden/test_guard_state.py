@@ -11,7 +11,7 @@ import pytest
 from emberflow.agents import Agent, AgentExecutionOptions, Budget, Event, InputEvent, OutputEvent
 from emberflow.events.codecs import decode
 from emberflow.testing import ManualClock
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
 
 FILE = Path(__file__).parent / "v1" / "agent_guards_with_failures.bin"
 EARLIER = Path(__file__).parent / "v1" / "agent_guards.bin"

@@ -25,7 +25,7 @@ from emberflow.engines.spark.worker.packing import Row, key_groups
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.packets import Packet, encode_packet
 from emberflow.streams import StreamExecutionEnvironment
-from tests.property.micro_batches import Death, MicroBatches
+from tests.support.micro_batches import Death, MicroBatches
 
 
 async def slow(value: str) -> str:

@@ -17,9 +17,9 @@ from emberflow.operators.agents.guards.delayed_events import LATER
 from emberflow.operators.agents.run_memory import MEMORY
 from emberflow.testing import Crash, Emitted, TestSource, per_key
 from emberflow.testing.hosts import LOCAL
-from tests.conformance.guards import guarded, with_letters
-from tests.property.test_agent_properties import Simulation, drive
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
+from tests.support.agent_simulation import Simulation, drive
+from tests.support.guarded_agents import guarded, with_letters
 
 ATTEMPTS, TOKENS, PER_RUN = 3, 60, 25
 

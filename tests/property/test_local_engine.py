@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emberflow.streams import TumblingEventTimeWindows, WatermarkStrategy
 from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, Crash, Host, Pause, TestSource, per_key
-from tests.conformance.test_crashes import CountAndAlarm, first
+from tests.support.count_and_alarm import CountAndAlarm, first
 
 STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(2).with_timestamp_assigner(
     lambda value, _: value[1]

@@ -13,7 +13,7 @@ from emberflow.engines.job.limit_ledger import FileLedger
 from emberflow.operators.admission.gate import Gate, MemoryLedger
 from emberflow.operators.admission.model_limits import ModelLimits
 from emberflow.operators.admission.rate_limits import BURST_S, LimitState
-from tests.unit.operators.admission.virtual_time import run
+from tests.support.virtual_time import run
 
 PAUSES = st.floats(0, 3)
 ASKS = st.lists(st.tuples(PAUSES, st.integers(1, 40)), min_size=1, max_size=30)

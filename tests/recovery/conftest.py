@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.recovery.processes import committed, finish, start
+from tests.support.recovery.processes import committed, finish, start
 
 
 @pytest.fixture(scope="session")

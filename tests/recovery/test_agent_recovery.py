@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from emberflow.testing import (
     read_committed,
     spark_missing,
 )
+from tests.support.waiting import until
 
 HANG_GUARD_S = 300
 INPUTS = [(key, number) for number in range(4) for key in ("ann", "bob", "cid")]
@@ -120,13 +120,6 @@ def runs_in(folder: Path) -> dict[Any, Any]:
     """Keys that the newest checkpoint has in flight."""
     _, entries = stored(folder)
     return {key: entry[RUN] for keys in entries.values() for key, entry in keys.items() if RUN in entry}
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + HANG_GUARD_S
-    while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
 
 
 def prepared(

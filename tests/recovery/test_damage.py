@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,8 +11,8 @@ import pytest
 
 from emberflow.errors import EmberflowError
 from emberflow.testing.committed_files import read_committed
-from tests.recovery import damage_program
-from tests.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, SINK, Kind, uncovered
+from tests.support.recovery import damage_program
+from tests.support.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, SINK, Kind, strike, uncovered
 
 
 @pytest.fixture(scope="module", params=LOCAL)
@@ -24,7 +23,7 @@ def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     folder.mkdir()
     engine, _, backend = host.partition("-")
     program = f"run(pathlib.Path({str(folder)!r}), {engine!r}, {backend!r})"
-    imports = "import pathlib; from tests.recovery.damage_program import run"
+    imports = "import pathlib; from tests.support.recovery.damage_program import run"
     command = [sys.executable, "-c", f"{imports}; {program}"]
     ended = subprocess.run(command, check=False, capture_output=True, timeout=300)
     assert ended.returncode < 0, ended.stderr.decode()
@@ -41,20 +40,6 @@ def go_on(host: str, folder: Path) -> tuple[list[object], list[int]]:
     engine, _, backend = host.partition("-")
     damage_program.run(folder, engine, backend)
     return sorted(read_committed(folder / "output"), key=repr), damage_program.billed(folder)
-
-
-def strike(path: Path, damage: str) -> None:
-    data = path.read_bytes()
-    match damage:
-        case "flip":
-            at = len(data) // 2
-            path.write_bytes(data[:at] + bytes([data[at] ^ 0x04]) + data[at + 1 :] if data else b"\x04")
-        case "cut":
-            os.truncate(path, len(data) // 2)
-        case "empty":
-            os.truncate(path, 0)
-        case _:
-            path.unlink()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -17,9 +17,8 @@ import pytest
 from emberflow.errors import CorruptData
 from emberflow.testing.committed_files import read_committed
 from emberflow.testing.spark_session import shared_session
-from tests.recovery import damage_program
-from tests.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SPARK, uncovered
-from tests.recovery.test_damage import strike
+from tests.support.recovery import damage_program
+from tests.support.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SPARK, strike, uncovered
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -36,7 +35,7 @@ def newest(folder: Path, pattern: str) -> Path:
 def test_a_damaged_file(tmp_path: Path) -> None:
     folder, kept = tmp_path / "job", tmp_path / "kept"
     folder.mkdir()
-    imports = "import pathlib; from tests.recovery.damage_program import run"
+    imports = "import pathlib; from tests.support.recovery.damage_program import run"
     command = [sys.executable, "-c", f"{imports}; run(pathlib.Path({str(folder)!r}), 'spark', '')"]
     subprocess.run(command, check=False, capture_output=True, timeout=1500)
     assert (folder / "died").exists()

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from emberflow.errors import EmberflowError
-from tests.recovery import desk_program
-from tests.recovery.damage_cases import DAMAGES, KINDS, LOCAL, OPEN, SAME, Kind, uncovered
-from tests.recovery.test_damage import strike
+from tests.support.recovery import desk_program
+from tests.support.recovery.damage_cases import DAMAGES, KINDS, LOCAL, OPEN, SAME, Kind, strike, uncovered
 
 OF_PEOPLE = [kind for kind in KINDS if kind.test == "tests/recovery/test_desk_damage.py"]
 EXPECTED = [("asks", 1, "approve"), ("fails", 2, None)]

@@ -17,7 +17,7 @@ from emberflow.testing import (
     on_every_host,
     read_committed,
 )
-from tests.recovery.billing import Billing, PlainBilling, billed
+from tests.support.recovery.billing import Billing, PlainBilling, billed
 
 INPUTS = [("a", number) for number in range(1, 11)]
 OUTPUTS = [("a", number * 10, (number + 1_000) * 10) for _, number in INPUTS]

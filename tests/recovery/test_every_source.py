@@ -14,7 +14,7 @@ import pytest
 from emberflow.errors import StepFailed
 from emberflow.testing import LOCAL_HOSTS, SPARK, Host, stop_shared_session
 from tests.recovery import every_source
-from tests.recovery.processes import HANG_GUARD_S
+from tests.support.recovery.processes import HANG_GUARD_S
 
 FIRST_BATCH = "file 0.0"
 LATER_BATCH = "collected 35"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recovery.processes import HANG_GUARD_S, committed, finish, start
+from tests.support.recovery.processes import HANG_GUARD_S, committed, finish, start
 
 
 def kill_driver_and_go_on(engine: str, folder: Path, undisturbed: list[str], kills: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recovery.processes import HANG_GUARD_S, PROGRAM, committed, finish
+from tests.support.recovery.processes import HANG_GUARD_S, PROGRAM, committed, finish
 
 ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
 

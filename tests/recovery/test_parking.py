@@ -12,7 +12,7 @@ from emberflow.agents import AgentsExecutionEnvironment
 from emberflow.errors import ActionFailed
 from emberflow.streams import TumblingEventTimeWindows, WatermarkGenerator, WatermarkStrategy
 from emberflow.testing import SPARK, Host, literal_files, on_every_host, read_committed
-from tests.recovery.slow_calls import SlowCalls, lines, repeated_needlessly
+from tests.support.recovery.slow_calls import SlowCalls, lines, repeated_needlessly
 
 
 def run(host: Host, inputs: list[Any], folder: Path) -> Any:

@@ -27,7 +27,7 @@ from emberflow.testing import (
     literal_files,
     read_committed,
 )
-from tests.recovery.processes import committed, finish, start
+from tests.support.recovery.processes import committed, finish, start
 
 FAILURE = StepFailed("step 'x' failed")
 

@@ -14,9 +14,8 @@ from emberflow.approvals.answering import give_answer, questions
 from emberflow.errors import EmberflowError
 from emberflow.testing import TestSource
 from emberflow.testing.committed_files import literal_files, read_committed
-from tests.recovery.damage_cases import DAMAGES, LOCAL, SAVEPOINT, Kind, uncovered
-from tests.recovery.desk_program import until
-from tests.recovery.test_damage import strike
+from tests.support.recovery.damage_cases import DAMAGES, LOCAL, SAVEPOINT, Kind, strike, uncovered
+from tests.support.recovery.desk_program import until
 
 INPUT = [("tells", 1), ("asks", 2)]
 EXPECTED = [("asks", 2, "approve"), ("tells", 1, "")]

@@ -27,6 +27,7 @@ from emberflow.testing import (
     read_committed,
 )
 from emberflow.testing.committed_files import LiteralEncoder
+from tests.support.waiting import until
 
 LOCAL_BOTH = (LOCAL, LOCAL_SQLITE)
 ITEMS = [item for number in range(6) for item in (number, Pause(60))]
@@ -309,7 +310,7 @@ def test_a_folder_that_changes_before_the_first_output(
     """Checkpoints that hold no output yet bind the job to no folder, and the next output to the one it goes to."""
     job = Job(host, tmp_path)
     running = job.start([Pause(600_000), *ITEMS])
-    until_exists(job.checkpoints / "latest.json")
+    until((job.checkpoints / "latest.json").exists)
     running.cancel()
     loss(job)
 
@@ -322,13 +323,6 @@ def test_a_folder_that_changes_before_the_first_output(
     loss(job)  # From the first output on, it is missed.
     with pytest.raises(SinkMismatch):
         job.start([Pause(1), *ITEMS]).get_job_execution_result()
-
-
-def until_exists(path: Path) -> None:
-    give_up = time.monotonic() + 200
-    while not path.exists():
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
 
 
 def test_a_savepoint_goes_on_in_another_folder(tmp_path: Path) -> None:

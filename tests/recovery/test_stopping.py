@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recovery.processes import HANG_GUARD_S, PROGRAM, committed, finish, start
+from tests.support.recovery.processes import HANG_GUARD_S, PROGRAM, committed, finish, start
 
 
 def processes_of_session(session_id: int) -> list[str]:

@@ -32,8 +32,8 @@ from emberflow.event_time.clock import SystemClock
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
 from emberflow.streams import DataGeneratorSource, DiscardingSink, RateLimiterStrategy
 from emberflow.testing import LOCAL, literal_files, read_committed
-from tests.recovery.billing import Billing, billed
-from tests.recovery.billing import bill as charge
+from tests.support.recovery.billing import Billing, billed
+from tests.support.recovery.billing import bill as charge
 
 HANG_GUARD_S = 300
 COUNT = 20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.source_tree import PACKAGE, imports, modules, short
+from tests.support.source_tree import PACKAGE, imports, modules, short
 
 BASE = {"events", "errors", "rendering"}
 BELOW_ENGINES = {"operators", "plan", "connectors", "event_time", "state", "observability"} | BASE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.rules.source_tree import PACKAGE, modules, parsed, short
+from tests.support.source_tree import PACKAGE, modules, parsed, short
 
 # Each says itself with which mode.
 MAY_MAKE_FILES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.source_tree import PACKAGE, modules, parsed, short
+from tests.support.source_tree import PACKAGE, modules, parsed, short
 
 # Python's own names for the public.
 PYTHON = {"_asdict", "_current_frames", "_fields", "_getframe", "_make", "_replace"}

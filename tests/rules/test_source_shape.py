@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.source_tree import ROOT, modules, name_of, parsed, short, text_files
+from tests.support.source_tree import ROOT, modules, name_of, parsed, short, text_files
 
 LONGEST_FILE = 600
 LONGEST_FUNCTION = 80

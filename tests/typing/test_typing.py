@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typing.pyright import Finding, check
+from tests.support.pyright import Finding, check
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted((HERE / "programs").glob("*.py"))

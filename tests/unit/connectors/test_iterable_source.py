@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from emberflow.connectors.iterable_source import IterableSource
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument, SourceFailed
-from tests.unit.connectors.reading import read_all, read_restarting
+from tests.support.reading import read_all, read_restarting
 
 
 class Counting:

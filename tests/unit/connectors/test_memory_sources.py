@@ -14,7 +14,7 @@ from emberflow.connectors.data_generator import DataGeneratorSource, RateLimiter
 from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.source import Source
 from emberflow.errors import InvalidArgument, SourceFailed
-from tests.unit.connectors.reading import read_all, read_planned, read_restarting
+from tests.support.reading import read_all, read_planned, read_restarting
 
 LIMITS = st.lists(st.integers(1, 7), min_size=1, max_size=4)
 

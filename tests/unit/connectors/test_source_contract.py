@@ -19,7 +19,7 @@ from emberflow.connectors.source import Source, start_positions
 from emberflow.dead_letters.letter_files import RedriveSource
 from emberflow.errors import InvalidArgument
 from emberflow.testing import TestSource
-from tests.unit.connectors.reading import read_channel, through_json
+from tests.support.reading import read_channel, through_json
 
 
 def twice(index: int) -> int:

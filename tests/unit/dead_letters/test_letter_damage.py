@@ -11,7 +11,7 @@ import pytest
 from emberflow.dead_letters.letter_files import LETTERS, NEXT, REDRIVE, LetterEncoder
 from emberflow.dead_letters.redrive import letters, redrive
 from emberflow.errors import CheckpointError, CorruptData, SourceFailed
-from tests.unit.cli.test_dead_letters import letter, taken, write
+from tests.support.letters import letter, taken, write
 
 
 def flips(data: bytes, step: int) -> list[bytes]:

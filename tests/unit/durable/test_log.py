@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from emberflow.durable.stores.file_store import FileCallStore
 from emberflow.durable.stores.object_store import ObjectCallStore
 from emberflow.errors import CallLogFailed, NotSerializable
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
+from tests.support.waiting import until
 
 
 def record(call_id: str, value: Any = None) -> CallRecord:
@@ -23,14 +22,6 @@ def record(call_id: str, value: Any = None) -> CallRecord:
 
 def log_in(folder: Path, *, claims: bool = True) -> StoredCallLog:
     return StoredCallLog(FileCallStore(folder), claims=claims)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Claims and the like are written in the background."""
-    deadline_s = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.001)
 
 
 def test_records_are_found_by_the_next_process(tmp_path: Path) -> None:
@@ -150,10 +141,10 @@ def test_an_action_is_run_by_one_process_at_a_time(tmp_path: Path) -> None:
     assert first.claim("a/")
     assert first.running("a/")
     assert not first.claim("a/"), "a repeated batch in the same process"
-    eventually(lambda: second.refresh() or second.running("a/"))
+    until(lambda: second.refresh() or second.running("a/"))
     assert not second.claim("a/")
     first.ended("a/")
-    eventually(lambda: second.refresh() or not second.running("a/"))
+    until(lambda: second.refresh() or not second.running("a/"))
     assert second.claim("a/")
 
 
@@ -161,10 +152,10 @@ def test_the_claims_of_a_process_end_with_it(tmp_path: Path) -> None:
     first, second = log_in(tmp_path), log_in(tmp_path)
     first.begin(0)
     assert first.claim("a/")
-    eventually(lambda: second.refresh() or second.running("a/"))
+    until(lambda: second.refresh() or second.running("a/"))
     first.write_now(record("a/1", "paid"))
     first.close()
-    eventually(lambda: not second.running("a/"))
+    until(lambda: not second.running("a/"))
     assert second.find("a/1") == record("a/1", "paid"), "judged lost first, then looked at once more"
     assert second.claim("a/")
 
@@ -278,9 +269,9 @@ def test_due_times_are_known_to_others(tmp_path: Path) -> None:
     first, second = log_in(tmp_path), log_in(tmp_path)
     first.set_due("1/7", 500)
     first.set_due("1/8", 300)
-    eventually(lambda: second.refresh() or second.next_due_ms() == 300)
+    until(lambda: second.refresh() or second.next_due_ms() == 300)
     first.set_due("1/8", None)
-    eventually(lambda: second.refresh() or second.next_due_ms() == 500)
+    until(lambda: second.refresh() or second.next_due_ms() == 500)
 
 
 def test_a_forgotten_call_stays_forgotten(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from emberflow.agents import ResourceDescriptor, ResourceType
 from emberflow.testing import ScriptedChatModel, assert_golden, run_agent, spark_missing
-from tests.docs.markdown import fences
+from tests.support.markdown import fences
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "agents"

@@ -23,7 +23,7 @@ from emberflow.observability.event_json import EventJson
 from emberflow.observability.event_record import EventRecord
 from emberflow.observability.plain_line import PlainLines, time_text
 from emberflow.rendering.secret_names import is_hidden, scrub
-from tests.unit.observability.logs import error, record, settings
+from tests.support.event_logs import error, record, settings
 
 
 class Level(Enum):

@@ -17,7 +17,8 @@ from emberflow.errors import InvalidArgument
 from emberflow.observability import event_log
 from emberflow.observability.event_file import safe_name
 from emberflow.observability.event_log import EventLog, open_log
-from tests.unit.observability.logs import lines_below, record, settings
+from tests.support.event_logs import lines_below, record, settings
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -31,13 +32,6 @@ def ids(directory: Path) -> list[str]:
     return [line["id"] for line in lines_below(directory)]
 
 
-def wait_for(condition: Any) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "hang guard"
-        time.sleep(0.005)
-
-
 def test_a_flushed_record_is_on_disk(log: EventLog, tmp_path: Path) -> None:
     log.record(record(id="a", score=3))
     log.flush()
@@ -48,7 +42,7 @@ def test_a_flushed_record_is_on_disk(log: EventLog, tmp_path: Path) -> None:
 def test_records_are_written_without_a_flush(log: EventLog, tmp_path: Path) -> None:
     for round in range(3):
         log.record(record(id=str(round)))
-        wait_for(lambda round=round: len(ids(tmp_path)) == round + 1)
+        until(lambda round=round: len(ids(tmp_path)) == round + 1)
 
 
 def test_no_file_without_a_record(log: EventLog, tmp_path: Path) -> None:
@@ -58,7 +52,7 @@ def test_no_file_without_a_record(log: EventLog, tmp_path: Path) -> None:
 
 def test_an_idle_writer_sleeps(log: EventLog, tmp_path: Path) -> None:
     log.record(record())
-    wait_for(lambda: ids(tmp_path) and log._wake_at == 1)
+    until(lambda: ids(tmp_path) and log._wake_at == 1)
     time.sleep(0.02)
     before = time.process_time()
     time.sleep(0.3)
@@ -144,7 +138,7 @@ def test_one_log_for_all_who_open_it(tmp_path: Path) -> None:
 def test_a_record_after_the_end_is_still_written(log: EventLog, tmp_path: Path) -> None:
     log.close()
     log.record(record(id="late"))
-    wait_for(lambda: ids(tmp_path) == ["late"])
+    until(lambda: ids(tmp_path) == ["late"])
     log.flush()
 
 
@@ -152,7 +146,7 @@ def test_the_writer_ends_with_its_log(tmp_path: Path) -> None:
     log = EventLog(settings(tmp_path), "ends")
     log.record(record())
     log.close()
-    wait_for(lambda: all(thread.name != "event-log-ends" for thread in threading.enumerate()))
+    until(lambda: all(thread.name != "event-log-ends" for thread in threading.enumerate()))
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -182,7 +176,7 @@ def test_a_forked_process_starts_anew(log: EventLog, tmp_path: Path, monkeypatch
 
 def test_a_process_that_ends_without_close_writes_everything(tmp_path: Path) -> None:
     code = (
-        "import sys; from tests.unit.observability.logs import record, settings\n"
+        "import sys; from tests.support.event_logs import record, settings\n"
         "from emberflow.observability.event_log import open_log\n"
         "log = open_log(settings(sys.argv[1]), 'scorer')\n"
         "for n in range(3000): log.record(record(id=str(n)))\n"

@@ -17,7 +17,7 @@ from emberflow.observability.event_json import EventJson
 from emberflow.observability.event_log import EventLog, EventRecord
 from emberflow.observability.event_reader import EventFilter, EventFollower, ReadCounts, read_events
 from emberflow.observability.event_view import table_lines, tree_lines
-from tests.unit.observability.logs import NEW_YEAR_MS, error, record, settings
+from tests.support.event_logs import NEW_YEAR_MS, error, record, settings
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "v1" / "event_log_v1.jsonl"
 

@@ -10,7 +10,7 @@ from emberflow.observability.event_record import EventRecord
 from emberflow.observability.event_view import short_attributes, table_lines, tree_lines
 from emberflow.observability.terminal_text import fit, pad, width_of
 from emberflow.rendering.plain_text import clean
-from tests.unit.observability.logs import error, record, settings
+from tests.support.event_logs import error, record, settings
 
 JSON = EventJson(settings("logs"))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from ast import literal_eval
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from emberflow.streams import (
     WriterContext,
 )
 from emberflow.testing import LOCAL, LOCAL_2, LOCAL_BATCH, LOCAL_SQLITE, Host, TestSource
+from tests.support.waiting import until
 
 WORDS = ["a", "b", "a", "c", "a", "b"]
 
@@ -66,13 +66,6 @@ def started(
         "sink"
     )
     return env.execute_async("counting")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 def environment(host: Host, folder: Path | None) -> StreamExecutionEnvironment:

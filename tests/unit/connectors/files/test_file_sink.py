@@ -29,7 +29,7 @@ from emberflow.connectors.files.stream_formats import StreamFormat
 from emberflow.connectors.sink import SinkWriter, WriterContext
 from emberflow.errors import CheckpointError, InvalidArgument, NotSupported, SinkFailed
 from emberflow.events.batch import Batch
-from tests.unit.connectors.reading import read_all
+from tests.support.reading import read_all
 
 JOB, SINK = "job-1", "sink"
 ID = short_id(JOB, SINK)

@@ -11,37 +11,11 @@ from unittest import mock
 import pytest
 
 from emberflow.connectors.files.commit_ledger import CommitLedger
-from emberflow.connectors.files.file_sink import FileSink
-from emberflow.connectors.files.file_sink_options import Encoder
-from emberflow.connectors.sink import WriterContext
 from emberflow.errors import CorruptData, OwnershipLost, SinkMismatch
-from emberflow.events.batch import Batch
 from emberflow.events.stored_files import write_json
+from tests.support.staged_files import JOB, SINK, lines, sink_in, staged, visible
 
-JOB, SINK = "job", "sink"
 STEPS = ("replace", "unlink", "mkdir", "fsync", "listdir")
-SUBTASKS = 3
-
-
-def sink_in(folder: Path) -> FileSink:
-    return FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build()
-
-
-def staged(sink: FileSink, epoch: int, fence: int, text: str) -> list[Any]:
-    parts: list[Any] = []
-    for subtask in range(SUBTASKS):
-        writer = sink.writer(WriterContext(JOB, SINK, subtask, epoch, text, fence))
-        writer.write(Batch([f"{text}-{epoch}-{subtask}"]))
-        parts.append(writer.prepare())
-    return parts
-
-
-def visible(folder: Path) -> list[str]:
-    return sorted(path.read_text().strip() for path in folder.glob("part-*"))
-
-
-def lines(epoch: int, text: str) -> list[str]:
-    return [f"{text}-{epoch}-{subtask}" for subtask in range(SUBTASKS)]
 
 
 class Interruption:

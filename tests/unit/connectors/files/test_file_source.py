@@ -14,7 +14,7 @@ from emberflow.connectors.files.stream_formats import StreamFormat
 from emberflow.connectors.source import Source
 from emberflow.errors import InvalidArgument, NotSupported, SourceFailed
 from emberflow.event_time.clock import Duration
-from tests.unit.connectors.reading import read_all, read_channel, through_json
+from tests.support.reading import read_all, read_channel, through_json
 
 TEXT = StreamFormat.text_line_format()
 

@@ -10,7 +10,7 @@ import pytest
 from emberflow.connectors.files.commit_ledger import CommitLedger
 from emberflow.connectors.files.file_sink import FileSink
 from emberflow.errors import CorruptData, SinkFailed
-from tests.unit.connectors.files.test_file_sink_fencing import JOB, SINK, lines, sink_in, staged, visible
+from tests.support.staged_files import JOB, SINK, lines, sink_in, staged, visible
 
 
 def strike(path: Path, damage: str) -> None:

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from emberflow.connectors.files.file_source import FileSource, FileSourceBuilder
 from emberflow.connectors.files.stream_formats import LineFormat, StreamFormat
 from emberflow.errors import InvalidArgument, PackageMissing, SourceFailed
-from tests.unit.connectors.reading import read_all, read_planned, read_restarting
+from tests.support.reading import read_all, read_planned, read_restarting
 
 LIMITS = st.lists(st.integers(1, 5), min_size=1, max_size=3)
 SUFFIXES = st.sampled_from(["", ".gz", ".bz2", ".xz"])

@@ -9,8 +9,6 @@ import os
 import re
 import socket
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +38,7 @@ from emberflow.testing import (
     on_every_host,
     read_committed,
 )
+from tests.support.waiting import until
 
 BOTH = (LOCAL, LOCAL_SQLITE)
 
@@ -55,13 +54,6 @@ def begin(host: Host, folder: Path, source: TestSource, **options: Any) -> Any:
 
 def endless(count: int = 50) -> TestSource:
     return TestSource(range(count), bounded=False)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    give_up = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < give_up, "it did not happen"
-        time.sleep(0.01)
 
 
 @on_every_host(hosts=BOTH)

@@ -12,7 +12,7 @@ from emberflow.errors import ResourceFailed
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.admission.gate import Gate, MemoryLedger
 from emberflow.operators.admission.model_limits import ModelLimits
-from tests.unit.operators.admission.virtual_time import run
+from tests.support.virtual_time import run
 
 
 class TooMany(Exception):

@@ -18,8 +18,8 @@ from emberflow.agents import (
 )
 from emberflow.errors import NotSerializable
 from emberflow.testing import ManualClock
-from tests.unit.operators.agents.memory_log import MemoryLog
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
+from tests.support.memory_log import MemoryLog
 
 
 def driven(agent: Agent, inputs: list[Any], **options: Any) -> list[Any]:

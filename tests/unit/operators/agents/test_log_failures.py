@@ -22,8 +22,8 @@ from emberflow.approvals.answering import questions
 from emberflow.durable.log import StoredCallLog
 from emberflow.errors import ApprovalsFailed, CallLogFailed
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
-from tests.unit.operators.agents.memory_log import MemoryLog
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
+from tests.support.memory_log import MemoryLog
 
 
 def harness(act: Any, log: MemoryLog, restore: bytes | None = None) -> AgentHarness:

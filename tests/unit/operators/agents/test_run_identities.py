@@ -18,8 +18,8 @@ from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import identity_of, text_identity
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
-from tests.unit.operators.agents.memory_log import MemoryLog
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
+from tests.support.memory_log import MemoryLog
 
 TWINS = ("plumless", "buckeroo")
 

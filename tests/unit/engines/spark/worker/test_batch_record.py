@@ -17,8 +17,8 @@ from emberflow.durable.log import StoredCallLog
 from emberflow.engines.spark.worker import worker_process
 from emberflow.engines.spark.worker.batch_record import TaskRecord, check_query
 from emberflow.errors import CheckpointUnusable, EngineFailed
-from tests.property import test_repeated_batches as model
-from tests.property.micro_batches import Death, MicroBatches
+from tests.support import waiting_agents as model
+from tests.support.micro_batches import Death, MicroBatches
 
 
 def recorded(store: FileDecisions, epoch: int) -> TaskRecord:

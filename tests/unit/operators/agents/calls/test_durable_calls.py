@@ -15,7 +15,7 @@ from emberflow.operators.agents.calls.durable_calls import (
     ActionCalls,
     takes_idempotency_key,
 )
-from tests.unit.operators.agents.memory_log import MemoryLog
+from tests.support.memory_log import MemoryLog
 
 
 class World:

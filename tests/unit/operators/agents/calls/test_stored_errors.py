@@ -14,8 +14,8 @@ from emberflow.errors import BudgetExceeded, InvalidArgument, RecordedError, des
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.agents.calls.durable_calls import RAISED, ActionCalls, CallRecord
 from emberflow.operators.agents.calls.stored_errors import LONGEST_MESSAGE, is_error_of, revived, stored
-from tests.unit.operators.agents.memory_log import MemoryLog
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
+from tests.support.memory_log import MemoryLog
 
 
 class StatusError(Exception):

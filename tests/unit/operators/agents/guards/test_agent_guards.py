@@ -39,7 +39,8 @@ from emberflow.events.batch import MAX_WATERMARK
 from emberflow.events.identity import text_identity
 from emberflow.operators.agents.guards.attempts import jitter_share
 from emberflow.testing import ManualClock, TestSource, run_agent
-from tests.unit.operators.agents.test_agent_calls import AgentHarness, Turn
+from tests.support.agent_harness import AgentHarness, Turn
+from tests.support.waiting import until
 
 SKIP = {AgentExecutionOptions.ON_ERROR: ErrorHandling.SKIP}
 QUICK = Retry(attempts=3, backoff_ms=1, jitter=0)
@@ -735,17 +736,9 @@ def redriven(directory: Path, mended: bool) -> list[Any]:
     return [client, outputs]
 
 
-def until(what: Any) -> Any:
-    deadline = time.monotonic() + 300
-    while not (found := what()):
-        assert time.monotonic() < deadline, "hang guard"
-        time.sleep(0.01)
-    return found
-
-
 def test_redriven_letters_are_taken_in_once_by_a_running_and_by_a_restarted_job(tmp_path: Path) -> None:
     client, outputs = redriven(tmp_path, mended=False)
-    found = until(lambda: letters(tmp_path) if len(letters(tmp_path)) == 2 else None)
+    found = until(lambda: letters(tmp_path) if len(letters(tmp_path)) == 2 else [])
     assert {letter.body["key"]: letter.body["error"] for letter in found} == {
         "b": "-2 is negative",
         "a": "-3 is negative",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -394,6 +395,20 @@ HARMLESS_ON_SPARK = (
     ("checkpoints/dead-letters/*/letters/*.jsonl", "cut"),
 )
 """All of them in one start, with a file `hold` and one in `client/` that nobody can read."""
+
+
+def strike(path: Path, damage: str) -> None:
+    data = path.read_bytes()
+    match damage:
+        case "flip":
+            at = len(data) // 2
+            path.write_bytes(data[:at] + bytes([data[at] ^ 0x04]) + data[at + 1 :] if data else b"\x04")
+        case "cut":
+            os.truncate(path, len(data) // 2)
+        case "empty":
+            os.truncate(path, 0)
+        case _:
+            path.unlink()
 
 
 def table() -> str:

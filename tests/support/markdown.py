@@ -98,3 +98,20 @@ def anchors(path: Path) -> set[str]:
 
 def _without_fences(path: Path) -> str:
     return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+Chain = tuple[Fence, ...]
+"""Blocks that share one namespace."""
+
+
+def chains(path: Path) -> list[Chain]:
+    found: list[list[Fence]] = []
+    for fence in fences(path):
+        if fence.language != "python":
+            continue
+        if fence.directive == "continues":
+            assert found, f"{name_of(path)}:{fence.line} continues nothing"
+            found[-1].append(fence)
+        else:
+            found.append([fence])
+    return [tuple(chain) for chain in found]

@@ -1,4 +1,4 @@
-"""A process that keeps calls: `python -m tests.contracts.appender PLACE COMMAND [ARGUMENT]`.
+"""A process that keeps calls: `python -m tests.support.call_stores.appender PLACE COMMAND [ARGUMENT]`.
 
 Speaks to the test on its standard output: first its owner's name, then a line for every step that is durable.
 """
@@ -11,7 +11,7 @@ import sys
 
 from emberflow.durable.stores.contract import CallStore
 from emberflow.errors import CallLogFailed
-from tests.contracts.places import Place
+from tests.support.call_stores.places import Place
 
 GROUP = 7
 REPLACED = 20

@@ -6,6 +6,7 @@ Leases are shorter than usual, so that nobody has to wait long for the end of on
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -51,6 +52,10 @@ class Place:
     @classmethod
     def from_json(cls, text: str) -> Place:
         return cls(**json.loads(text))
+
+
+MakePlace = Callable[[str], Place]
+"""A place of a kind where no call was ever kept."""
 
 
 class Opened:

@@ -58,7 +58,8 @@ def _is_module(name: str) -> bool:
 def text_files() -> Iterator[Path]:
     """Every text file that belongs to the project; caches and environments are left out."""
     for path in sorted(ROOT.iterdir()):
-        if path.is_file() and path.suffix in TEXT_SUFFIXES:
+        # In a linked worktree `.git` is a file.
+        if path.is_file() and path.suffix in TEXT_SUFFIXES and path.name != ".git":
             yield path
     for folder in TEXT_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):

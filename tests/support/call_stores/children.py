@@ -6,21 +6,27 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.contracts.places import Place
+from tests.support.call_stores.places import Place
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HANG_GUARD_S = 400
 
 
 class Appender:
     def __init__(self, place: Place, command: str, *arguments: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.contracts.appender", place.to_json(), command, *arguments],
+            [
+                sys.executable,
+                "-m",
+                "tests.support.call_stores.appender",
+                place.to_json(),
+                command,
+                *arguments,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -68,11 +74,3 @@ def appender(place: Place, command: str, *arguments: str) -> Iterator[Appender]:
     finally:
         if child.running():
             child.kill()
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Waits for something that must happen by itself; the limit only keeps a broken test from hanging."""
-    deadline_s = time.monotonic() + HANG_GUARD_S
-    while not true():
-        assert time.monotonic() < deadline_s, "it never happened"
-        time.sleep(0.05)
