@@ -77,7 +77,7 @@ def _class(hint: Any, owner: str, inside: tuple[Any, ...]) -> JsonType:
         ]
         return _object(hint, [item.name for item in fields], required, owner, inside)
     if typing.is_typeddict(hint):
-        needed: frozenset[str] = hint.__required_keys__  # type: ignore[attr-defined]
+        needed: frozenset[str] = hint.__required_keys__
         return _object(hint, list(hint.__annotations__), sorted(needed), owner, inside)
     raise _no_form(hint, owner)
 

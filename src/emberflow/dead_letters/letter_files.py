@@ -51,7 +51,7 @@ def letters_folder(checkpoint_dir: str, agent: str) -> str:
     return os.path.join(checkpoint_dir, DEAD_LETTERS_FOLDER, name)
 
 
-class LetterEncoder(Encoder):
+class LetterEncoder(Encoder[Any]):
     """A letter as JSON for people and tools; beside it the record itself, for the way back."""
 
     def __init__(self, takes_pairs: bool, *, bounded: bool = False) -> None:
@@ -81,7 +81,7 @@ def _plain(value: Any) -> Any:
     return value if len(text) <= _LONGEST else shorten(value, _LONGEST)
 
 
-def letter_sink(folder: str, *, takes_pairs: bool, bounded: bool) -> FileSink:
+def letter_sink(folder: str, *, takes_pairs: bool, bounded: bool) -> FileSink[Any]:
     """The sink of letters that the program does not take itself."""
     config = OutputFileConfig.builder().with_part_prefix("letters").with_part_suffix(".jsonl").build()
     encoder = LetterEncoder(takes_pairs, bounded=bounded)

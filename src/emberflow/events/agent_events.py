@@ -103,7 +103,7 @@ class Event:
     def from_event(cls: type[E], event: Event) -> E:
         """The same occurrence as an event of this class; raises if an attribute is missing."""
         if cls is Event or isinstance(event, cls):
-            return event  # type: ignore[return-value]
+            return event  # pyright: ignore[reportReturnType]
         made: Any = cls.__new__(cls)
         if dataclasses.is_dataclass(cls):
             made = cls(**{item.name: event.attributes[item.name] for item in _given(cls, event)})

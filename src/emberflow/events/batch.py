@@ -55,4 +55,4 @@ class Batch:
             other.keys,
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # pyright: ignore[reportAssignmentType]

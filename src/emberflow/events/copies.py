@@ -114,6 +114,6 @@ def _plain_event(kind: type[Event]) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _frozen_fields(kind: Any) -> tuple[str, ...]:
     """Of a frozen dataclass."""
-    if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         return ()
     return tuple(field.name for field in dataclasses.fields(kind))

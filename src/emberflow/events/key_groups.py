@@ -84,7 +84,7 @@ def _fields(key: Any) -> Any:
     if isinstance(key, Enum):
         return key.name
     if isinstance(key, datetime) and key.utcoffset() is not None:
-        return (key - key.utcoffset()).replace(tzinfo=None, fold=0).isoformat()  # type: ignore[operator]
+        return (key - key.utcoffset()).replace(tzinfo=None, fold=0).isoformat()  # pyright: ignore[reportOperatorIssue, reportUnknownMemberType, reportUnknownVariableType]
     if is_dataclass(key):
         compared = [field for field in fields(key) if (field.compare if field.hash is None else field.hash)]
         return tuple(getattr(key, field.name) for field in compared)

@@ -91,7 +91,7 @@ def _slice(batch: Batch, start: int, stop: int) -> Batch:
     values, timestamps, watermarks, keys = (
         None if column is None else column[start:stop] for column in columns
     )
-    return Batch(values or [], timestamps, watermarks, keys)  # type: ignore[arg-type]
+    return Batch(values or [], timestamps, watermarks, keys)  # pyright: ignore[reportArgumentType]
 
 
 def decode_packet(data: bytes) -> Packet:
@@ -116,7 +116,7 @@ def _pack_integers(column: Sequence[int | None] | None) -> bytes | None:
     if column is None:
         return None
     try:
-        return array("q", column).tobytes()  # type: ignore[arg-type]
+        return array("q", column).tobytes()  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
         missing = _NO_TIMESTAMP[VERSION]
         return array("q", [missing if item is None else item for item in column]).tobytes()
@@ -135,4 +135,4 @@ def _unpack_timestamps(data: bytes | None, version: int) -> list[int | None] | N
     missing = _NO_TIMESTAMP[version]
     if numbers is not None and missing in numbers:
         return [None if item == missing else item for item in numbers]
-    return numbers  # type: ignore[return-value]
+    return numbers  # pyright: ignore[reportReturnType]

@@ -244,20 +244,20 @@ class TtlValueState(ValueState[T]):
         self._ttl = _Ttl(config, cursor)
 
     def value(self) -> T | None:
-        cell = super().value()
+        cell: Any = super().value()
         if cell is None:
             return None
-        visible = self._ttl.visible(cell)  # type: ignore[arg-type]
-        if self._ttl.expired(cell):  # type: ignore[arg-type]
+        visible = self._ttl.visible(cell)
+        if self._ttl.expired(cell):
             self.clear()
         else:
-            fresh = self._ttl.refresh(cell)  # type: ignore[arg-type]
+            fresh = self._ttl.refresh(cell)
             if fresh is not None:
-                super().update(fresh)  # type: ignore[arg-type]
-        return cell[0] if visible else None  # type: ignore[index]
+                super().update(fresh)  # pyright: ignore[reportArgumentType]
+        return cell[0] if visible else None
 
     def update(self, value: T | None) -> None:
-        super().update(None if value is None else self._ttl.wrap(value))  # type: ignore[arg-type]
+        super().update(None if value is None else self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
 
 
 class TtlListState(ListState[T]):
@@ -276,11 +276,11 @@ class TtlListState(ListState[T]):
         if kept != cells:
             self.clear()
             for cell in kept:
-                super().add(cell)  # type: ignore[arg-type]
+                super().add(cell)  # pyright: ignore[reportArgumentType]
         return shown
 
     def add(self, value: T) -> None:
-        super().add(self._ttl.wrap(value))  # type: ignore[arg-type]
+        super().add(self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
 
 
 class TtlMapState(MapState[K, V]):
@@ -310,11 +310,11 @@ class TtlMapState(MapState[K, V]):
         else:
             fresh = self._ttl.refresh(cell)
             if fresh is not None:
-                super().put(key, fresh)  # type: ignore[arg-type]
+                super().put(key, fresh)  # pyright: ignore[reportArgumentType]
         return cell[0] if visible else None
 
     def put(self, key: K, value: V) -> None:
-        super().put(key, self._ttl.wrap(value))  # type: ignore[arg-type]
+        super().put(key, self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
 
     def remove(self, key: K) -> None:
         cells: dict[Any, Any] = self._cursor.entry.get(self._name) or {}

@@ -11,7 +11,7 @@ from emberflow.connectors.files.file_sink import FileSink
 from emberflow.connectors.files.file_sink_options import Encoder
 
 
-class LiteralEncoder(Encoder):
+class LiteralEncoder(Encoder[Any]):
     """`repr(value)` on a line of its own; `read_committed` turns it back, tuples included."""
 
     def encode(self, value: Any) -> bytes:
@@ -19,7 +19,7 @@ class LiteralEncoder(Encoder):
         return f"{value!r}\n".encode()
 
 
-def literal_files(folder: str | os.PathLike[str]) -> FileSink:
+def literal_files(folder: str | os.PathLike[str]) -> FileSink[Any]:
     """A file sink that writes each record as a literal on a line; `read_committed` reads them."""
     return FileSink.for_row_format(os.fspath(folder), LiteralEncoder()).build()
 

@@ -16,6 +16,9 @@ from emberflow.streams import (
     DataGeneratorSource,
     DataStream,
     ElementContext,
+    Encoder,
+    FileSink,
+    FileSource,
     IterableSource,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -30,6 +33,7 @@ from emberflow.streams import (
     SideOutput,
     Source,
     StreamExecutionEnvironment,
+    StreamFormat,
     TimeWindow,
     TumblingEventTimeWindows,
     Types,
@@ -64,6 +68,10 @@ def sources() -> None:
         env.from_source(DataGeneratorSource(lambda index: (index, str(index)))), DataStream[tuple[int, str]]
     )
     assert_type(env.from_dataframe([{"a": 1}]), DataStream[dict[str, Any]])
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "in").build()
+    assert_type(env.from_source(lines), DataStream[str])
+    rows = FileSource.for_record_stream_format(StreamFormat.csv(), "in").process_static_file_set().build()
+    assert_type(env.from_source(rows), DataStream[dict[str, str]])
     assert_type(takes_any_source(NumberSequenceSource(1, 3)), DataStream[object])
 
 
@@ -247,6 +255,11 @@ def asynchronous_steps() -> None:
     assert_type(AsyncDataStream.ordered_wait(words, Looked(), 1000), DataStream[int])
 
 
+class SaleEncoder(Encoder[Sale]):
+    def encode(self, value: Sale) -> bytes:
+        return value[0].encode()
+
+
 def results() -> None:
     assert_type(words.execute_and_collect(), CloseableIterator[str])
     assert_type(words.execute_and_collect("name"), CloseableIterator[str])
@@ -255,3 +268,5 @@ def results() -> None:
     with words.execute_and_collect() as iterator:
         assert_type(next(iterator), str)
     words.add_sink(print)
+    words.sink_to(FileSink.for_row_format("out", Encoder.simple_string_encoder()).build())
+    sales.sink_to(FileSink.for_row_format("out", SaleEncoder()).build())

@@ -8,6 +8,8 @@ from datetime import timedelta
 from emberflow.streams import (
     AsyncDataStream,
     DataStream,
+    Encoder,
+    FileSink,
     KeyedProcessFunction,
     MapFunction,
     NumberSequenceSource,
@@ -50,6 +52,10 @@ class Numbers(SinkFunction[int]):
     pass
 
 
+class NumberEncoder(Encoder[int]):
+    pass
+
+
 async def square(number: int) -> int:
     return number * number
 
@@ -72,6 +78,7 @@ by_name.reduce(lambda a, b: a[1] + b[1])  # error: reportCallIssue, reportArgume
 by_name.window(timedelta(seconds=1))  # error: reportArgumentType
 words.window(TumblingEventTimeWindows.of(1000))  # error: reportAttributeAccessIssue
 words.get_side_output("late")  # error: reportArgumentType
+words.sink_to(FileSink.for_row_format("out", NumberEncoder()).build())  # error: reportArgumentType
 words.add_sink(Numbers())  # error: reportArgumentType
 AsyncDataStream.ordered_wait(words, square, 1000)  # error: reportArgumentType
 env.from_source([1, 2])  # error: reportArgumentType

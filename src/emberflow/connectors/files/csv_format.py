@@ -17,7 +17,7 @@ from emberflow.connectors.files.text_files import BROKEN, TAIL_BYTES, TextFile, 
 from emberflow.errors import InvalidArgument, SourceFailed
 
 
-class CsvFormat(StreamFormat):
+class CsvFormat(StreamFormat[dict[str, str]]):
     """Rows as dictionaries of str. A mark is `[byte offset, checksum of the bytes before it]`."""
 
     def __init__(

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Generic, TypeVar
 from zlib import crc32
 
 from emberflow.connectors.files.commit_ledger import (
@@ -41,7 +41,11 @@ from emberflow.events.stored_files import make_folder, sync_folder
 MAX_OPEN_FILES = 64
 
 
-class FileSink(Sink[Any]):
+T = TypeVar("T", contravariant=True)
+V = TypeVar("V")
+
+
+class FileSink(Sink[T]):
     """Writes records to files below a base path; made by `FileSink.for_row_format(...)...build()`.
 
     Exactly once: a file appears under its final name when its epoch is committed, and no epoch is written twice. Names
@@ -52,7 +56,7 @@ class FileSink(Sink[Any]):
     def __init__(
         self,
         base_path: str,
-        encoder: Encoder,
+        encoder: Encoder[T],
         bucket_assigner: BucketAssigner,
         rolling_policy: RollingPolicy,
         output_file_config: OutputFileConfig,
@@ -70,7 +74,7 @@ class FileSink(Sink[Any]):
         """Whether only this user may read what is written. Else the umask decides, as for any program's output."""
 
     @staticmethod
-    def for_row_format(base_path: PathLike, encoder: Encoder) -> RowFormatBuilder:
+    def for_row_format(base_path: PathLike, encoder: Encoder[V]) -> RowFormatBuilder[V]:
         """Starts a sink that encodes record by record; `build()` ends it."""
         return RowFormatBuilder(base_path, encoder)
 
@@ -127,8 +131,8 @@ class FileSink(Sink[Any]):
             raise _disk_refused(f"epoch {epoch} could not be committed to {self.base_path}", error) from error
 
 
-class RowFormatBuilder:
-    def __init__(self, base_path: PathLike, encoder: Encoder) -> None:
+class RowFormatBuilder(Generic[T]):
+    def __init__(self, base_path: PathLike, encoder: Encoder[T]) -> None:
         if not isinstance(encoder, Encoder):
             raise InvalidArgument(
                 f"a file sink needs an Encoder, not {shorten(encoder)}",
@@ -143,30 +147,30 @@ class RowFormatBuilder:
 
     def with_bucket_assigner(
         self, bucket_assigner: BucketAssigner | Callable[[Any], str]
-    ) -> RowFormatBuilder:
+    ) -> RowFormatBuilder[T]:
         """A `BucketAssigner`, or a function of the record."""
         is_assigner = isinstance(bucket_assigner, BucketAssigner)
         self._bucket_assigner = bucket_assigner if is_assigner else BucketAssigner.of(bucket_assigner)
         return self
 
-    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> RowFormatBuilder:
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> RowFormatBuilder[T]:
         self._rolling_policy = rolling_policy
         return self
 
-    def with_output_file_config(self, output_file_config: OutputFileConfig) -> RowFormatBuilder:
+    def with_output_file_config(self, output_file_config: OutputFileConfig) -> RowFormatBuilder[T]:
         self._output_file_config = output_file_config
         return self
 
-    def with_private_files(self) -> RowFormatBuilder:
+    def with_private_files(self) -> RowFormatBuilder[T]:
         """Files with mode 0600 and directories with mode 0700, whatever the umask is."""
         self._private = True
         return self
 
-    def with_bucket_check_interval(self, interval: int) -> RowFormatBuilder:
+    def with_bucket_check_interval(self, interval: int) -> RowFormatBuilder[T]:
         """Flink's; files end with their epoch, so there is nothing to check in between."""
         return self
 
-    def build(self) -> FileSink:
+    def build(self) -> FileSink[T]:
         return FileSink(
             self._base_path,
             self._encoder,
@@ -205,7 +209,7 @@ class _Part:
 
 
 class _FileWriter:
-    def __init__(self, sink: FileSink, context: WriterContext) -> None:
+    def __init__(self, sink: FileSink[Any], context: WriterContext) -> None:
         self._sink = sink
         self._context = context
         ledger = CommitLedger(sink.base_path, context.job_id, context.sink_id, context.fencing_epoch)

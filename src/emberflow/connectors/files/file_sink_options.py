@@ -10,35 +10,37 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, Generic, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from emberflow.errors import InvalidArgument
 
+T = TypeVar("T", contravariant=True)
 
-class Encoder:
+
+class Encoder(Generic[T]):
     """How a record becomes bytes, its newline included; derive from it for a form of your own."""
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: T) -> bytes:
         """The bytes of one record."""
         raise NotImplementedError(type(self).__name__)
 
-    def encode_all(self, values: Sequence[Any]) -> bytes:
+    def encode_all(self, values: Sequence[T]) -> bytes:
         """The bytes of many records, one after another."""
         return b"".join(map(self.encode, values))
 
     @staticmethod
-    def simple_string_encoder(charset: str = "UTF-8") -> Encoder:
+    def simple_string_encoder(charset: str = "UTF-8") -> Encoder[Any]:
         """`str(value)` on a line of its own."""
         return _StringEncoder(charset)
 
     @staticmethod
-    def json_lines() -> Encoder:
+    def json_lines() -> Encoder[Any]:
         """The value as JSON on a line of its own."""
         return _JsonLinesEncoder()
 
 
-class _StringEncoder(Encoder):
+class _StringEncoder(Encoder[Any]):
     def __init__(self, charset: str) -> None:
         try:
             "".encode(charset)
@@ -56,7 +58,7 @@ class _StringEncoder(Encoder):
         return "".join([f"{value}\n" for value in values]).encode(self._charset)
 
 
-class _JsonLinesEncoder(Encoder):
+class _JsonLinesEncoder(Encoder[Any]):
     def encode(self, value: Any) -> bytes:
         return (json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode()
 

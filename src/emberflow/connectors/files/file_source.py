@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from emberflow.connectors.files.local_paths import PathLike, list_files, local_path
 from emberflow.connectors.files.stream_formats import Mark, StreamFormat, file_size
@@ -18,8 +18,11 @@ from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument, SourceFailed
 from emberflow.events.key_groups import stable_hash
 
+T = TypeVar("T")
+V = TypeVar("V")
 
-class FileSource(Source[Any]):
+
+class FileSource(Source[T]):
     """Records of the files below some paths; made by `FileSource.for_record_stream_format(...)...build()`.
 
     Folders are searched with their subfolders; names that begin with `.` or `_` are left out. Files are read in the
@@ -30,11 +33,11 @@ class FileSource(Source[Any]):
     ordered = False
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, *paths: PathLike) -> FileSourceBuilder:
+    def for_record_stream_format(stream_format: StreamFormat[V], *paths: PathLike) -> FileSourceBuilder[V]:
         """Starts a source over files and folders; `build()` ends it."""
         return FileSourceBuilder(stream_format, *paths)
 
-    def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
+    def __init__(self, stream_format: StreamFormat[T], paths: tuple[str, ...]) -> None:
         self._format = stream_format
         self._paths = paths
 
@@ -43,9 +46,9 @@ class FileSource(Source[Any]):
 
     def _records(
         self, path: str, position: Position, behind: Position, end: bool, limit: int
-    ) -> Iterator[Chunk[Any]]:
+    ) -> Iterator[Chunk[T]]:
         """The chunks of one file; the last one stands at `behind`."""
-        held: tuple[list[Any], Mark] | None = None
+        held: tuple[list[T], Mark] | None = None
         failed: SourceFailed | None = None
         records = self._format.read(path, position["mark"], limit)
         while True:
@@ -66,7 +69,7 @@ class FileSource(Source[Any]):
         yield Chunk(held[0] if held is not None else [], behind, end=end)
 
 
-class StaticFileSource(FileSource):
+class StaticFileSource(FileSource[T]):
     """The files that are there when the job starts for the first time.
 
     A position is `{"todo": paths, "mark": place inside the first of them}`: files that appear later are not read,
@@ -79,7 +82,7 @@ class StaticFileSource(FileSource):
         channels = max(1, min(parallelism, len(files)))
         return [{"todo": files[channel::channels], "mark": None} for channel in range(channels)]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         todo: list[str] = position["todo"]
         if not todo:
             yield Chunk([], position, end=True)
@@ -112,7 +115,7 @@ class StaticFileSource(FileSource):
         return files
 
 
-class WatchedFileSource(FileSource):
+class WatchedFileSource(FileSource[T]):
     """Folders that are looked through again every `interval_ms`; never ends.
 
     A file must appear whole: write it elsewhere and move it in. A position is `{"channels": n, "done": {path: size},
@@ -121,7 +124,7 @@ class WatchedFileSource(FileSource):
 
     bounded = False
 
-    def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...], interval_ms: int) -> None:
+    def __init__(self, stream_format: StreamFormat[T], paths: tuple[str, ...], interval_ms: int) -> None:
         super().__init__(stream_format, paths)
         self._interval_ms = interval_ms
         self._next_look_s: dict[int, float] = {}
@@ -134,7 +137,7 @@ class WatchedFileSource(FileSource):
         channels = max(1, parallelism)
         return [{"channels": channels, **_at_rest({})} for _ in range(channels)]
 
-    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[Any]]:
+    def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         done: dict[str, int] = position["done"]
         unfinished: str | None = position["file"]
         if unfinished is not None:
@@ -155,9 +158,7 @@ class WatchedFileSource(FileSource):
         # Set only here: a reader that stopped in between comes back for the files that are left.
         self._next_look_s[channel] = time.monotonic() + self._interval_ms / 1000
 
-    def read_again(
-        self, channel: int, position: Position, stop: Position, limit: int
-    ) -> Iterator[Chunk[Any]]:
+    def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
         """The files that were found then, whatever else is in the folder now."""
         done: dict[str, int] = position["done"]
         for path in self._between(position, stop):
@@ -177,7 +178,7 @@ class WatchedFileSource(FileSource):
         last: list[str] = [stop["file"]] if stop["file"] is not None and stop["file"] not in first else []
         return [*first, *ended, *last]
 
-    def _up_to(self, path: str, position: Position, stop: Position, limit: int) -> Iterator[Chunk[Any]]:
+    def _up_to(self, path: str, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
         """The beginning of a file, up to the mark that reading has passed there."""
         wanted = json.dumps(stop["mark"])
         for chunk in self._records(path, position, {**position, "mark": None}, False, limit):
@@ -214,26 +215,26 @@ def _check_unchanged(path: str, read: int, size: int) -> None:
         )
 
 
-class FileSourceBuilder:
+class FileSourceBuilder(Generic[T]):
     """Flink's builder; without a further call the files that are there now are read, and the source ends."""
 
-    def __init__(self, stream_format: StreamFormat, *paths: PathLike) -> None:
+    def __init__(self, stream_format: StreamFormat[T], *paths: PathLike) -> None:
         if not paths:
             raise InvalidArgument("a file source needs a path", way_out="name at least one file or folder")
         self._format = stream_format
         self._paths = tuple(local_path(path) for path in paths)
         self._interval_ms: int | None = None
 
-    def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder:
+    def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder[T]:
         """Look for new files again and again; `timedelta`, `Duration` or milliseconds between two looks."""
         self._interval_ms = _milliseconds(discovery_interval)
         return self
 
-    def process_static_file_set(self) -> FileSourceBuilder:
+    def process_static_file_set(self) -> FileSourceBuilder[T]:
         self._interval_ms = None
         return self
 
-    def build(self) -> FileSource:
+    def build(self) -> FileSource[T]:
         if self._interval_ms is None:
             return StaticFileSource(self._format, self._paths)
         return WatchedFileSource(self._format, self._paths, self._interval_ms)

@@ -17,7 +17,7 @@ from emberflow.connectors.files.text_files import file_changed, file_unreadable
 from emberflow.errors import PackageMissing, SourceFailed, describe_cause
 
 
-class ParquetFormat(StreamFormat):
+class ParquetFormat(StreamFormat[dict[str, Any]]):
     """Rows as dictionaries. A mark is `[row number, checksum of the footer]`; chunks end where a row group ends."""
 
     def __init__(self, columns: Sequence[str] | None) -> None:

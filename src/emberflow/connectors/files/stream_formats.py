@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from emberflow.connectors.files.text_files import (
     TAIL_BYTES,
@@ -21,6 +21,8 @@ from emberflow.connectors.files.text_files import (
 )
 from emberflow.errors import SourceFailed
 
+T = TypeVar("T", covariant=True)
+
 Mark = list[int]
 """A place between two records of a file, and a checksum that tells whether the file is still the same."""
 
@@ -28,10 +30,10 @@ RECORD_BYTES = 100
 """What a record is taken to need on disk where that has to be guessed."""
 
 
-class StreamFormat:
-    """Base of all formats; derive from it for files of your own kind. Picklable; opens files only in its methods."""
+class StreamFormat(Generic[T]):
+    """Base of all formats of records of type `T`; derive from it for files of your own kind. Picklable; opens files only in its methods."""
 
-    def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[Any], Mark]]:
+    def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[T], Mark]]:
         """Records behind `mark` (None: the beginning), about `limit` at a time, each time with the mark behind them.
         Raises SourceFailed where a record is broken, after the records before it."""
         raise NotImplementedError(type(self).__name__)
@@ -42,12 +44,12 @@ class StreamFormat:
         return None, file_size(path) // RECORD_BYTES
 
     @staticmethod
-    def text_line_format(charset: str = "utf-8") -> StreamFormat:
+    def text_line_format(charset: str = "utf-8") -> StreamFormat[str]:
         """Each line a str, without its newline."""
         return TextLineFormat(charset)
 
     @staticmethod
-    def json_lines(charset: str = "utf-8") -> StreamFormat:
+    def json_lines(charset: str = "utf-8") -> StreamFormat[Any]:
         """Each line a JSON value; empty lines are skipped."""
         return JsonLinesFormat(charset)
 
@@ -60,7 +62,7 @@ class StreamFormat:
         columns: Sequence[str] | None = None,
         charset: str = "utf-8",
         max_field_length: int = 131_072,
-    ) -> StreamFormat:
+    ) -> StreamFormat[dict[str, str]]:
         """Each row a dictionary of str, quoted as Python's csv module does. Without a header the columns are named
         by `columns`, else `_c0`, `_c1`, …"""
         from emberflow.connectors.files.csv_format import CsvFormat
@@ -76,7 +78,7 @@ class StreamFormat:
         )
 
     @staticmethod
-    def parquet(columns: Sequence[str] | None = None) -> StreamFormat:
+    def parquet(columns: Sequence[str] | None = None) -> StreamFormat[dict[str, Any]]:
         """Each row a dictionary; needs pyarrow (`pip install "emberflow[files]"`)."""
         from emberflow.connectors.files.parquet_format import ParquetFormat
 
@@ -90,7 +92,7 @@ def file_size(path: str) -> int:
         raise file_is_gone(path) from error
 
 
-class LineFormat(StreamFormat):
+class LineFormat(StreamFormat[T]):
     """One record per line. A mark is `[byte offset, checksum of the bytes before it]`.
 
     A line belongs to the split it begins in, and `read` ends a chunk where a split ends, so that a large file can
@@ -103,11 +105,11 @@ class LineFormat(StreamFormat):
     def __init__(self, charset: str = "utf-8") -> None:
         self._charset = checked_charset(charset)
 
-    def parse(self, text: str) -> list[Any]:
+    def parse(self, text: str) -> list[T]:
         """The records of some whole lines; raises ValueError."""
         raise NotImplementedError(type(self).__name__)
 
-    def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[Any], Mark]]:
+    def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[T], Mark]]:
         source = TextFile(path, self._charset)
         offset, tail = (0, b"") if mark is None else (mark[0], source.check(*mark))
         with source.open(offset) as file:
@@ -157,14 +159,14 @@ class LineFormat(StreamFormat):
 
     def _parse_lines(
         self, source: TextFile, offset: int, lines: list[bytes]
-    ) -> tuple[list[Any], int, SourceFailed | None]:
+    ) -> tuple[list[T], int, SourceFailed | None]:
         """Records, how many lines they come from, and what is wrong with the line after those."""
         try:
             return self.parse(self._text(source, offset, b"".join(lines))), len(lines), None
         except (ValueError, RecursionError):
             pass
         # Once more, one by one, to find the line.
-        values: list[Any] = []
+        values: list[T] = []
         for number, line in enumerate(lines):
             try:
                 values += self.parse(self._text(source, offset, line))
@@ -185,12 +187,12 @@ def _whole_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-class TextLineFormat(LineFormat):
-    def parse(self, text: str) -> list[Any]:
-        return list[Any](_whole_lines(text))
+class TextLineFormat(LineFormat[str]):
+    def parse(self, text: str) -> list[str]:
+        return _whole_lines(text)
 
 
-class JsonLinesFormat(LineFormat):
+class JsonLinesFormat(LineFormat[Any]):
     what = "a line is not whole JSON"
 
     def parse(self, text: str) -> list[Any]:
