@@ -111,86 +111,133 @@ class EmberflowError(Exception):
 
 
 class ProgramError(EmberflowError):
+    """The program is wrong; found before it runs."""
+
     code = "EF1000"
 
 
 class NotSupported(ProgramError):
+    """This engine or mode cannot do it: the message names the engine or mode that can."""
+
     code = "EF1001"
 
 
 class NotKeyed(ProgramError):
+    """State or timers without keys: call `key_by()` before the step."""
+
     code = "EF1002"
 
 
 class DuplicateUid(ProgramError):
+    """Two steps share one uid: give each step its own."""
+
     code = "EF1003"
 
 
 class InvalidArgument(ProgramError):
+    """A value that no step accepts; the message says which one would be."""
+
     code = "EF1004"
 
 
 class InvalidAgent(ProgramError):
+    """An agent's actions, triggers or resources do not fit together; the message suggests the name that was
+    probably meant."""
+
     code = "EF1005"
 
 
 class JobError(EmberflowError):
+    """A running job failed."""
+
     code = "EF2000"
 
 
 class StepFailed(JobError):
+    """A function raised: fix it and run again; the job goes on before that value."""
+
     code = "EF2101"
 
 
 class KeySelectorFailed(JobError):
+    """The function given to `key_by()` raised, or its key cannot be hashed: make it work for every value, or
+    filter before it."""
+
     code = "EF2102"
 
 
 class NotSerializable(JobError):
+    """A value, state or function object cannot be pickled: keep locks, connections and files out of it; open
+    them in `open()`."""
+
     code = "EF2103"
 
 
 class UnknownState(JobError):
+    """A state name that was not registered: register it in `open()` with a descriptor."""
+
     code = "EF2104"
 
 
 class SourceFailed(JobError):
+    """A source broke off, for example in the middle of a record: fix the input and run again."""
+
     code = "EF2105"
 
 
 class SinkFailed(JobError):
+    """A sink could not write or commit: fix its target and run again; nothing is written twice."""
+
     code = "EF2106"
 
 
 class WorkerLost(JobError):
+    """A worker process died again and again: look for a function that needs too much memory."""
+
     code = "EF2107"
 
 
 class EngineFailed(JobError):
+    """The engine below failed: `--traceback` shows its report."""
+
     code = "EF2108"
 
 
 class ActionFailed(JobError):
+    """An agent's action raised, or what triggers it could not be decided: fix the action; `on-error` = `skip`
+    leaves such inputs out."""
+
     code = "EF2201"
 
 
 class StepLimitReached(JobError):
+    """Actions triggered each other without end: let one of them stop sending, or raise `max-steps`."""
+
     code = "EF2202"
 
 
 class MemoryTooLarge(JobError):
+    """An agent's memory grew beyond its limit: delete what is not needed, or raise `memory.max-bytes`."""
+
     code = "EF2203"
 
 
 class ResourceFailed(JobError):
+    """A resource of an agent is unknown or could not be made."""
+
     code = "EF2204"
 
 
 class ReplayMismatch(JobError):
+    """An action that is repeated makes other durable calls than before: bring the old code back until such
+    runs are done, or `on-replay-mismatch` = `restart`."""
+
     code = "EF2205"
 
 
 class CallLogFailed(JobError):
+    """The log of durable calls cannot be written: free space or repair the disk, then start again."""
+
     code = "EF2206"
 
 
@@ -201,10 +248,15 @@ class ApprovalsFailed(CallLogFailed):
 
 
 class BudgetExceeded(JobError):
+    """An agent's run or key has spent more than it may: raise the budget, wait for the next window, or give
+    the action a `fallback`."""
+
     code = "EF2207"
 
 
 class ApprovalExpired(JobError):
+    """Nobody answered a question of `ctx.ask_human` in time: answer in time, give `default=`, or a `fallback`."""
+
     code = "EF2208"
 
 
@@ -282,50 +334,79 @@ def type_name(error: BaseException) -> str:
 
 
 class CheckpointError(EmberflowError):
+    """Stored data does not fit or cannot be reached."""
+
     code = "EF3000"
 
 
 class CheckpointUnusable(CheckpointError):
+    """The directory cannot be read or written, or belongs to another engine or a newer version: choose another
+    one, or fix this one."""
+
     code = "EF3001"
 
 
 class ProgramChanged(CheckpointError):
+    """The program no longer matches the checkpoint: give steps the `uid()` they had, or start with an empty
+    directory."""
+
     code = "EF3002"
 
 
 class CorruptData(CheckpointError):
+    """Bytes that fail their check: the message names the file and what giving it up costs."""
+
     code = "EF3003"
 
 
 class CheckpointInUse(CheckpointError):
+    """Another job owns the checkpoint directory: the message names its process, host and start; stop it, or
+    use another directory."""
+
     code = "EF3004"
 
 
 class OwnershipLost(CheckpointError):
+    """Another job has taken the directory over; this process commits nothing more."""
+
     code = "EF3005"
 
 
 class ClassMissing(CheckpointError):
+    """Stored data of a class that cannot be imported any more: bring the class back under its old name, or
+    give up the state of the step that the message names."""
+
     code = "EF3006"
 
 
 class SinkMismatch(CheckpointError):
+    """State and what a sink has committed do not belong together: restore what is older, or start over; the
+    message names both folders."""
+
     code = "EF3007"
 
 
 class EnvironmentProblem(EmberflowError):
+    """This machine lacks something; `emberflow doctor` looks for it."""
+
     code = "EF4000"
 
 
 class JavaMissing(EnvironmentProblem):
+    """There is no Java 17 or newer: `pip install "emberflow[java]"`, or set JAVA_HOME."""
+
     code = "EF4001"
 
 
 class PythonTooOld(EnvironmentProblem):
+    """Python is older than 3.11."""
+
     code = "EF4002"
 
 
 class PackageMissing(EnvironmentProblem):
+    """A package of an extra is not installed; the message names the extra."""
+
     code = "EF4003"
 
 

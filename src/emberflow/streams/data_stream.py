@@ -152,10 +152,10 @@ class DataStream(Generic[T]):
     ) -> KeyedStream[R, T]:
         """Partitions the stream: records with equal keys are processed in one place, in order.
 
-        `key_selector(value)` returns the key: a string, number, bool, bytes, None, date, enum, tuple of these or a
-        frozen dataclass. It must always return the same key for the same record. A key that has no stable identity
-        (a list, a dictionary) fails the job with `InvalidKey`. State and timers of the steps that follow belong to
-        a key. `key_type` only documents.
+        `key_selector(value)` returns the key: a hashable value that is the same in every process, such as a string, number,
+        bytes, None, date, enum, a tuple of these or a frozen dataclass. It must always return the same key for the same
+        record. One that raises, or returns what cannot be hashed, fails the job with `KeySelectorFailed`, which names
+        the value. State and timers of the steps that follow belong to a key. `key_type` only documents.
 
         ```python
         from emberflow.streams import StreamExecutionEnvironment
@@ -242,7 +242,7 @@ class DataStream(Generic[T]):
         return self._env._collect(self, job_execution_name, limit)
 
     def to_dataframe(self, schema: Any) -> Any:
-        """On Spark a DataFrame (streaming or batch, as the program); on `local` a `LocalFrame`.
+        """On Spark a DataFrame (streaming or batch, as the program); on `local` a frame with `collect()` and `columns`.
 
         `schema` is a DDL string such as "user string, total long" or a StructType; records are dictionaries or tuples
         in that order.

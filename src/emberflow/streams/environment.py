@@ -136,7 +136,7 @@ class StreamExecutionEnvironment:
         return self._max_parallelism or wanted
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Streaming or batch; `AUTOMATIC` takes batch where every source is bounded."""
+        """Streaming or batch; `AUTOMATIC` takes batch where every source is bounded and there is no checkpoint directory."""
         self._mode = execution_mode
         return self
 
