@@ -1,45 +1,45 @@
-"""Every error a user can meet.
+"""Every error that emberflow raises for its users.
 
 EmberflowError
-├── ProgramError            the program is wrong; found while it is compiled            EF1xxx
-│   ├── NotSupported        this engine or mode cannot do it; the message has the way out
+├── ProgramError            the program is invalid; found while it is compiled          EF1xxx
+│   ├── NotSupported        this engine or mode cannot do it; the message names an alternative
 │   ├── NotKeyed            a step needs key_by() before it
 │   ├── DuplicateUid        two steps share one uid
-│   ├── InvalidArgument     a value that no step accepts
-│   └── InvalidAgent        an agent whose actions, triggers or resources do not fit together
+│   ├── InvalidArgument     an argument or option has an invalid value
+│   └── InvalidAgent        an agent's actions, triggers or resources do not fit together
 ├── JobError                a running job failed                                        EF2xxx
 │   ├── StepFailed          a user function raised
 │   ├── KeySelectorFailed   the function given to key_by() raised
-│   ├── NotSerializable     a value cannot travel or be stored
+│   ├── NotSerializable     a value cannot be sent or stored
 │   ├── UnknownState        a state name that was not registered in open()
-│   ├── SourceFailed        a source broke off, e.g. in the middle of a record
+│   ├── SourceFailed        a source could not be read, e.g. its input is truncated
 │   ├── SinkFailed          a sink could not write or commit
 │   ├── ActionFailed        an agent's action raised, or sent something that cannot be sent
 │   ├── StepLimitReached    an agent's actions triggered each other without end
-│   ├── MemoryTooLarge      an agent's memory grew beyond its limit
-│   ├── ResourceFailed      an agent's resource is unknown or could not be made
-│   ├── ReplayMismatch      an action that is repeated makes other durable calls than before
-│   ├── CallLogFailed       the log of durable calls cannot be written
-│   │   └── ApprovalsFailed a question to people or its answer cannot be read or written
-│   ├── BudgetExceeded      an agent's run or key has spent more than it may
-│   ├── ApprovalExpired     nobody answered a question in time
-│   ├── RecordedError       stands for an exception that a recorded call raised and that cannot be made again
-│   ├── WorkerLost          a worker process died more often than the job may retry
-│   └── EngineFailed        the engine below failed for a reason of its own
-├── CheckpointError         what is stored does not fit or cannot be reached            EF3xxx
-│   ├── CheckpointUnusable  the directory cannot be read or written
+│   ├── MemoryTooLarge      an agent's memory exceeded its limit
+│   ├── ResourceFailed      an agent's resource is unknown or could not be created
+│   ├── ReplayMismatch      a repeated action made different durable calls than before
+│   ├── CallLogFailed       the durable call log cannot be read or written
+│   │   └── ApprovalsFailed an approval question or its answer cannot be read or written
+│   ├── BudgetExceeded      an agent's run or key has exceeded its budget
+│   ├── ApprovalExpired     nobody answered an approval question in time
+│   ├── RecordedError       replaces a recorded exception that cannot be recreated
+│   ├── WorkerLost          a worker process died more often than the job may restart it
+│   └── EngineFailed        the underlying engine failed for a reason of its own
+├── CheckpointError         stored data does not match the job or cannot be accessed    EF3xxx
+│   ├── CheckpointUnusable  the checkpoint directory cannot be read or written
 │   ├── ProgramChanged      the program no longer matches the checkpoint
-│   ├── CorruptData         bytes that fail their check
-│   ├── CheckpointInUse     another job owns the directory
-│   ├── OwnershipLost       another job has taken the directory over; this one commits nothing more
-│   ├── ClassMissing        stored data of a class that cannot be imported any more
-│   └── SinkMismatch        state and what a sink has committed do not belong together
+│   ├── CorruptData         stored data failed its checksum or cannot be decoded
+│   ├── CheckpointInUse     another job owns the checkpoint directory
+│   ├── OwnershipLost       another job has taken over the directory; this one commits nothing more
+│   ├── ClassMissing        stored data needs a class that can no longer be imported
+│   └── SinkMismatch        the job's state and the sink's committed output do not belong together
 └── EnvironmentProblem      this machine lacks something                                EF4xxx
     ├── JavaMissing
     ├── PythonTooOld
     └── PackageMissing
 
-A message has up to four lines: what happened, the cause, what to do, and what was (not) committed.
+A message has up to four lines: what failed, the cause, what to do, and what was or was not committed.
 Errors travel from Spark's workers to the driver as one marker line (`to_marker`, `from_marker`).
 """
 
@@ -59,7 +59,7 @@ SHORT = 120
 
 
 def shorten(value: object, limit: int = SHORT) -> str:
-    """The value as a user would recognise it, cut to `limit` characters, without what looks like a secret; never raises."""
+    """The value's repr, cut to `limit` characters and with likely secrets masked; never raises."""
     return masked_repr(value, limit)
 
 
@@ -85,7 +85,7 @@ def describe_cause(error: BaseException) -> str:
 
 
 class EmberflowError(Exception):
-    """Base of all errors; `code` is stable, `way_out` says what to do."""
+    """Base of all errors. `code` is stable, `way_out` says what to do, `committed` what was or was not committed."""
 
     code: ClassVar[str] = "EF0000"
 
@@ -111,160 +111,182 @@ class EmberflowError(Exception):
 
 
 class ProgramError(EmberflowError):
-    """The program is wrong; found before it runs."""
+    """The program is invalid. Raised while it is built or compiled, before any record is processed; fix the
+    program as the message says.
+    """
 
     code = "EF1000"
 
 
 class NotSupported(ProgramError):
-    """This engine or mode cannot do it: the message names the engine or mode that can."""
+    """The chosen engine or execution mode does not support this. The message names an engine, mode or step that does."""
 
     code = "EF1001"
 
 
 class NotKeyed(ProgramError):
-    """State or timers without keys: call `key_by()` before the step."""
+    """A step that uses keyed state or timers is not on a keyed stream. Call `key_by()` before it."""
 
     code = "EF1002"
 
 
 class DuplicateUid(ProgramError):
-    """Two steps share one uid: give each step its own."""
+    """Two steps have the same uid, so their state could not be told apart. Give each step its own `uid()`."""
 
     code = "EF1003"
 
 
 class InvalidArgument(ProgramError):
-    """A value that no step accepts; the message says which one would be."""
+    """An argument, option or command-line value is invalid. The message names the value and what is accepted."""
 
     code = "EF1004"
 
 
 class InvalidAgent(ProgramError):
-    """An agent's actions, triggers or resources do not fit together; the message suggests the name that was
-    probably meant."""
+    """An agent's actions, triggers or resources do not fit together. Raised when the agent is applied; where a name
+    is misspelled, the message suggests the closest one.
+    """
 
     code = "EF1005"
 
 
 class JobError(EmberflowError):
-    """A running job failed."""
+    """A running job failed. The message names the step and the value where they are known, and says what was committed."""
 
     code = "EF2000"
 
 
 class StepFailed(JobError):
-    """A function raised: fix it and run again; the job goes on before that value."""
+    """A user function raised. Fix the function, or handle such values in it, and run the program again: it continues
+    before the value that failed.
+    """
 
     code = "EF2101"
 
 
 class KeySelectorFailed(JobError):
-    """The function given to `key_by()` raised, or its key cannot be hashed: make it work for every value, or
-    filter before it."""
+    """The function given to `key_by()` raised, or returned a key that cannot be hashed. Make it accept every value, or
+    filter the stream before it.
+    """
 
     code = "EF2102"
 
 
 class NotSerializable(JobError):
-    """A value, state or function object cannot be pickled: keep locks, connections and files out of it; open
-    them in `open()`."""
+    """A value, state or function object cannot be pickled, so it cannot be sent to a worker or stored. Keep locks,
+    connections and open files out of it; create them in `open()`.
+    """
 
     code = "EF2103"
 
 
 class UnknownState(JobError):
-    """A state name that was not registered: register it in `open()` with a descriptor."""
+    """A function used a state that it did not register. Register it in `open()` with a descriptor."""
 
     code = "EF2104"
 
 
 class SourceFailed(JobError):
-    """A source broke off, for example in the middle of a record: fix the input and run again."""
+    """A source could not be read, for example because its input is truncated. Fix the input and run the program again."""
 
     code = "EF2105"
 
 
 class SinkFailed(JobError):
-    """A sink could not write or commit: fix its target and run again; nothing is written twice."""
+    """A sink could not write or commit. Fix its target and run the program again; nothing is written twice."""
 
     code = "EF2106"
 
 
 class WorkerLost(JobError):
-    """A worker process died again and again: look for a function that needs too much memory."""
+    """A worker process died more often than the job may restart it. A likely cause is a function that needs too much
+    memory.
+    """
 
     code = "EF2107"
 
 
 class EngineFailed(JobError):
-    """The engine below failed: `--traceback` shows its report."""
+    """The underlying engine failed for a reason of its own. `--traceback` shows its report."""
 
     code = "EF2108"
 
 
 class ActionFailed(JobError):
-    """An agent's action raised, or what triggers it could not be decided: fix the action; `on-error` = `skip`
-    leaves such inputs out."""
+    """An agent's action raised, or its trigger condition could not be evaluated. Fix the action, or choose with the
+    option `on-error` what happens to such inputs.
+    """
 
     code = "EF2201"
 
 
 class StepLimitReached(JobError):
-    """Actions triggered each other without end: let one of them stop sending, or raise `max-steps`."""
+    """The actions of one run triggered each other more often than the option `max-steps` allows. Stop the loop, or raise
+    the limit.
+    """
 
     code = "EF2202"
 
 
 class MemoryTooLarge(JobError):
-    """An agent's memory grew beyond its limit: delete what is not needed, or raise `memory.max-bytes`."""
+    """An agent's memory of one key exceeded the option `memory.max-bytes`. Delete what is no longer needed, or raise the
+    limit.
+    """
 
     code = "EF2203"
 
 
 class ResourceFailed(JobError):
-    """A resource of an agent is unknown or could not be made."""
+    """An agent asked for a resource that is unknown, or whose creation raised."""
 
     code = "EF2204"
 
 
 class ReplayMismatch(JobError):
-    """An action that is repeated makes other durable calls than before: bring the old code back until such
-    runs are done, or `on-replay-mismatch` = `restart`."""
+    """A repeated action made different durable calls than the ones recorded for it. Make the action deterministic or
+    restore its code until such runs are done, or set the option `on-replay-mismatch` to `restart`.
+    """
 
     code = "EF2205"
 
 
 class CallLogFailed(JobError):
-    """The log of durable calls cannot be written: free space or repair the disk, then start again."""
+    """The durable call log cannot be read or written. Always stops the job and never becomes an action's outcome. Free
+    space or repair the storage, then start the job again.
+    """
 
     code = "EF2206"
 
 
 class ApprovalsFailed(CallLogFailed):
-    """An answer is a durable call's as well: like the log's failure, this is never an action's outcome."""
+    """An approval question or its answer is corrupted, or cannot be read or written. Stops the job and, like any
+    `CallLogFailed`, never becomes an action's outcome. The message names the file.
+    """
 
     code = "EF2210"
 
 
 class BudgetExceeded(JobError):
-    """An agent's run or key has spent more than it may: raise the budget, wait for the next window, or give
-    the action a `fallback`."""
+    """An agent's run or key has spent more than its budget. Raise the budget, wait for its next window, or give the action
+    a `fallback`.
+    """
 
     code = "EF2207"
 
 
 class ApprovalExpired(JobError):
-    """Nobody answered a question of `ctx.ask_human` in time: answer in time, give `default=`, or a `fallback`."""
+    """Nobody answered a question of `ctx.ask_human` before its deadline. Give the question a `default`, or the action a
+    `fallback`.
+    """
 
     code = "EF2208"
 
 
 class RecordedError(JobError):
-    """What a durable call raised, on a replay, where the exception itself could not be stored or its class is gone.
+    """Raised on replay in place of an exception that could not be stored or whose class can no longer be imported.
 
-    `names` are those of its class and bases (`module.qualified name`), `message` is its message; cause, context and
-    notes hang on it as on the exception. `Retry(on=…)`, error events and dead letters take it for the exception.
+    `names` are the qualified names of the exception's class and its bases, `message` is its message; cause, context
+    and notes are those of the exception. `Retry(on=…)`, error events and dead letters treat it as that exception.
     """
 
     code = "EF2209"
@@ -305,13 +327,13 @@ class RecordedError(JobError):
 def _recorded(  # pyright: ignore[reportUnusedFunction] - called by stored bytes
     names: tuple[str, ...], message: str, cause: str, way_out: str, committed: str
 ) -> RecordedError:
-    """As the version before stored one."""
+    """Reads an error stored by the previous version."""
     return RecordedError(message, names=names, cause=cause, way_out=way_out, committed=committed)
 
 
 def names_of(error: BaseException | type[BaseException]) -> tuple[str, ...]:
-    """`module.qualified name` of an exception's class and of its bases, up to BaseException. Ours are `emberflow:Name`:
-    these names are stored, and must not depend on where a class is."""
+    """The qualified names of an exception's class and its bases, up to BaseException. Our own errors are
+    `emberflow:Name`: these names are stored and must not depend on the module a class lives in."""
     if isinstance(error, RecordedError):
         return tuple(map(stable_name, error.names))
     kind = error if isinstance(error, type) else type(error)
@@ -321,7 +343,7 @@ def names_of(error: BaseException | type[BaseException]) -> tuple[str, ...]:
 
 
 def stable_name(name: str) -> str:
-    """The stored name of one of our errors, also as the version before wrote it."""
+    """The stored name of an exception class; maps names written by the previous version to today's."""
     return f"emberflow:{name.removeprefix(_HERE)}" if name.startswith(_HERE) else name
 
 
@@ -329,83 +351,90 @@ _HERE = f"{__name__}."
 
 
 def type_name(error: BaseException) -> str:
-    """The name of an exception's class; of the one it stands for if it was recorded."""
+    """The name of an exception's class; for a RecordedError, of the class it replaces."""
     return error.type_name if isinstance(error, RecordedError) else type(error).__name__
 
 
 class CheckpointError(EmberflowError):
-    """Stored data does not fit or cannot be reached."""
+    """Stored data does not match the job or cannot be accessed. The stored data is left unchanged."""
 
     code = "EF3000"
 
 
 class CheckpointUnusable(CheckpointError):
-    """The directory cannot be read or written, or belongs to another engine or a newer version: choose another
-    one, or fix this one."""
+    """The checkpoint directory cannot be read or written, or belongs to another engine, another job or a newer version.
+    Choose another directory, or fix this one.
+    """
 
     code = "EF3001"
 
 
 class ProgramChanged(CheckpointError):
-    """The program no longer matches the checkpoint: give steps the `uid()` they had, or start with an empty
-    directory."""
+    """The program's stateful steps no longer match the checkpoint. Give the steps the `uid()` they had, or start with an
+    empty directory.
+    """
 
     code = "EF3002"
 
 
 class CorruptData(CheckpointError):
-    """Bytes that fail their check: the message names the file and what giving it up costs."""
+    """Stored data failed its checksum, is truncated or cannot be decoded. The message names the file and what is lost if
+    it is given up.
+    """
 
     code = "EF3003"
 
 
 class CheckpointInUse(CheckpointError):
-    """Another job owns the checkpoint directory: the message names its process, host and start; stop it, or
-    use another directory."""
+    """Another job owns the checkpoint directory. The message names its process and host; stop that job, or use another
+    directory.
+    """
 
     code = "EF3004"
 
 
 class OwnershipLost(CheckpointError):
-    """Another job has taken the directory over; this process commits nothing more."""
+    """Another job has taken over the checkpoint directory. This process commits nothing more; the other one continues."""
 
     code = "EF3005"
 
 
 class ClassMissing(CheckpointError):
-    """Stored data of a class that cannot be imported any more: bring the class back under its old name, or
-    give up the state of the step that the message names."""
+    """Stored data contains an instance of a class that can no longer be imported. Restore the class under its old name, or
+    give up the state of the step that the message names.
+    """
 
     code = "EF3006"
 
 
 class SinkMismatch(CheckpointError):
-    """State and what a sink has committed do not belong together: restore what is older, or start over; the
-    message names both folders."""
+    """The job's state and the output that a sink has committed do not belong together; continuing would lose output.
+    Restore the older of the two, or start over with both empty.
+    """
 
     code = "EF3007"
 
 
 class EnvironmentProblem(EmberflowError):
-    """This machine lacks something; `emberflow doctor` looks for it."""
+    """This machine lacks something that the program needs. `emberflow doctor` lists what is missing."""
 
     code = "EF4000"
 
 
 class JavaMissing(EnvironmentProblem):
-    """There is no Java 17 or newer: `pip install "emberflow[java]"`, or set JAVA_HOME."""
+    """No Java 17 or newer was found. Install `emberflow[java]`, or set JAVA_HOME."""
 
     code = "EF4001"
 
 
 class PythonTooOld(EnvironmentProblem):
-    """Python is older than 3.11."""
+    """Python is older than 3.11. Use a newer Python."""
 
     code = "EF4002"
 
 
 class PackageMissing(EnvironmentProblem):
-    """A package of an extra is not installed; the message names the extra."""
+    """A package of an optional extra is not installed. The message names the extra."""
 
     code = "EF4003"
 
@@ -420,7 +449,7 @@ def _classes(root: type[EmberflowError] = EmberflowError) -> dict[str, type[Embe
 def _stored_error(
     name: str, message: str, cause: str, way_out: str, committed: str, names: tuple[str, ...] = ()
 ) -> EmberflowError:
-    """What stored bytes call to make an error. They name it `_stored_error` of the package."""
+    """Recreates an error from stored bytes, which refer to it as `emberflow._stored_error`."""
     kind = _classes().get(name, EmberflowError)
     if issubclass(kind, RecordedError):
         return kind(message, names=names, cause=cause, way_out=way_out, committed=committed)
@@ -429,21 +458,21 @@ def _stored_error(
 
 _stored_error.__module__ = "emberflow"
 _rebuild = _stored_error
-"""Its name in bytes of the version before."""
+"""The name in bytes that the previous version stored."""
 
 
 _MARKER = re.compile(r"EMBERFLOW-ERROR:([A-Za-z0-9+/=]+)")
 
 
 def to_marker(error: EmberflowError) -> str:
-    """One line that survives a trip through a foreign engine's stack trace."""
+    """Encodes an error as one line that survives inside another engine's stack trace."""
     fields = [type(error).__name__, error.message, error.cause, error.way_out, error.committed]
     payload = json.dumps([field[:800] for field in fields])
     return "EMBERFLOW-ERROR:" + base64.b64encode(payload.encode()).decode()
 
 
 def from_marker(text: str) -> EmberflowError | None:
-    """The error inside a foreign stack trace, or None."""
+    """The error encoded in another engine's stack trace, or None."""
     found = _MARKER.search(text)
     if not found:
         return None

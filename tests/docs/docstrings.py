@@ -8,11 +8,18 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 _FENCED = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-MODULES = ("emberflow.streams", "emberflow.agents", "emberflow.testing")
+MODULES = (
+    "emberflow",
+    "emberflow.errors",
+    "emberflow.savepoints",
+    "emberflow.streams",
+    "emberflow.agents",
+    "emberflow.testing",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +31,11 @@ class Example:
 
 
 def public() -> dict[str, str]:
-    """The docstrings of public classes and functions, and of the public methods that classes define; by dotted name.
-    A method without one has that of the class above."""
+    """The docstrings of public classes and functions and of the public methods they define, by dotted name.
+    A method without a docstring inherits that of its base class; an error class must have its own."""
     found: dict[str, str] = {}
     for module in map(importlib.import_module, MODULES):
-        for name in module.__all__:
+        for name in _exported(module):
             item = getattr(module, name)
             if not isinstance(item, type | FunctionType):
                 continue
@@ -38,6 +45,16 @@ def public() -> dict[str, str]:
             if isinstance(item, type):
                 found |= {f"{name}.{method}": doc for method, doc in _methods(item)}
     return found
+
+
+def _exported(module: ModuleType) -> list[str]:
+    """`__all__`; of a module without it, the public names that it defines."""
+    own = [
+        name
+        for name, item in vars(module).items()
+        if getattr(item, "__module__", None) == module.__name__ and not name.startswith("_")
+    ]
+    return list(getattr(module, "__all__", own))
 
 
 def _methods(owner: type[Any]) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ LISTED = {
     "limits/": ["limits/model.json"],
     "owners/{fencing epoch}.json": ["owners/0000000001.json"],
 }
-"""What docs/data-flow.md calls them, and examples; any other name there is a file's."""
+"""What docs/operations.md calls them, and examples; any other name there is a file's."""
 
 
 def test_the_table_is_the_one_that_is_tested() -> None:
@@ -33,7 +33,7 @@ def test_the_table_is_the_one_that_is_tested() -> None:
 
 
 def test_every_file_of_the_directory_has_a_line() -> None:
-    text = (ROOT / "docs" / "data-flow.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     section = text.partition("## The checkpoint directory")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     names = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]

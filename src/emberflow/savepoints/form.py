@@ -1,12 +1,12 @@
-"""The form of a savepoint on disk, version 1; who writes and reads it is in `writer.py` and `reader.py`.
+"""The format of a savepoint on disk; `writer.py` writes it, `reader.py` reads it.
 
-    savepoint.json            what it holds, with the length and checksum of every other file
+    savepoint.json            manifest, with the length and checksum of every other file
     state/{step}-{n}.state    frames: keyed entries and timers of one step and key group
-    prepared.bin              outputs that were promised but perhaps not made visible yet
-    calls/…                   the log of durable calls, as it was
+    prepared.bin              outputs that were prepared but may not be visible yet
+    calls/…                   the durable call log, unchanged
 
-A frame is a header and `count` items. An item of entries is the key and the values of all its states, of timers the time
-and the key, each encoded by itself: one key can be read, changed or left alone without its neighbours.
+A frame is a header and `count` items. An item is a key with the values of all its states, or a timer with its time and
+key. Each item is encoded separately, so that one key can be read or changed without decoding the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from emberflow.errors import CorruptData
 from emberflow.events.batch import MIN_WATERMARK
 
 FORMAT_VERSION = 2
-"""1 named classes in state and calls by where they were, 2 has stable names for them."""
+"""1 named classes in state and calls by their module path, 2 uses stable names."""
 MANIFEST = "savepoint.json"
 STATE_FOLDER = "state"
 PREPARED = "prepared.bin"
@@ -41,12 +41,12 @@ class FrameKind(IntEnum):
     EVENT_TIMERS = 2
     PROCESSING_TIMERS = 3
     PARKED = 4
-    """Keys with work that has begun; the values are the name of the action that is to go on."""
+    """Keys with runs in flight; the values are the name of the action to continue with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePositions:
-    """Where each channel of a source is; positions are JSON."""
+    """The position of each channel of a source; positions are JSON."""
 
     positions: list[Any]
     ended: list[bool]
@@ -54,7 +54,7 @@ class SourcePositions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSummary:
-    """What is known of a keyed step without reading its state."""
+    """What is known about a keyed step without reading its state."""
 
     kind: str
     watermark: int = MIN_WATERMARK
@@ -77,13 +77,13 @@ class SavepointManifest:
     engine: str
     max_parallelism: int
     epoch: int
-    """The last committed one; whoever starts from here goes on with the next."""
+    """The last committed epoch; a job that starts from here continues with the next one."""
     created_ms: int
     sources: dict[str, SourcePositions]
     steps: dict[str, StepSummary]
     sinks: list[str]
     files: dict[str, list[int]]
-    """name -> [length, checksum] of every file beside this one"""
+    """name -> [length, checksum] of every other file of the savepoint"""
 
     @property
     def bytes(self) -> int:
@@ -91,7 +91,7 @@ class SavepointManifest:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """uid -> kind of everything that has something to restore."""
+        """uid -> kind of every step that has something to restore."""
         return {
             **dict.fromkeys(self.sources, "source"),
             **{uid: step.kind for uid, step in self.steps.items()},
@@ -100,7 +100,7 @@ class SavepointManifest:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One stretch of items, still encoded."""
+    """A sequence of items, still encoded."""
 
     kind: FrameKind
     group: int
@@ -114,7 +114,7 @@ def pack_frame(frame: Frame) -> bytes:
 
 
 def read_frames(data: memoryview, where: str) -> Iterator[Frame]:
-    """The frames of a state file, each checked."""
+    """Yields the frames of a state file and verifies each; raises CorruptData."""
     if bytes(data[: len(FILE_MAGIC)]) != FILE_MAGIC:
         raise CorruptData(f"{where} is not a state file of a savepoint")
     position = len(FILE_MAGIC)
@@ -164,12 +164,12 @@ def _part(body: bytes, position: int) -> tuple[bytes, int]:
 
 
 def checksum_of(manifest: dict[str, Any]) -> int:
-    """Of a manifest without its checksum; whatever order and spaces a tool writes it with."""
+    """The checksum of a manifest without its own entry; independent of key order and whitespace."""
     return crc32(json.dumps(manifest, sort_keys=True).encode())
 
 
 def damaged(where: str) -> CorruptData:
     return CorruptData(
-        f"{where} is damaged",
-        way_out="take the savepoint again, or use a copy of it that is whole",
+        f"{where} is corrupted",
+        way_out="take the savepoint again, or use an intact copy of it",
     )

@@ -1,4 +1,4 @@
-"""Values on pages of their own, in and out of savepoints: a savepoint holds them with their key."""
+"""Memory values on pages, in and out of savepoints: a savepoint stores them inline with their key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from emberflow.state.pages import Fields, Node, PageStore
 
 
 def inlined(values: dict[str, Any], pages: PageStore | None) -> dict[str, Any]:
-    """A key's values without references to pages. What was read is the caller's own copy."""
+    """A key's values with all pages inlined. The result is the caller's own copy."""
     return {
         name: _whole(value, pages) if value.__class__ is Fields else value for name, value in values.items()
     }
@@ -18,12 +18,12 @@ def _whole(fields: Fields, pages: PageStore | None) -> Fields:
     if fields.unread:
         fields.store = pages
         fields.load_all()
-    # A copy knows no pages, so it is stored as a whole.
+    # A copy has no pages, so it is stored as a whole.
     return Fields(dict(fields))
 
 
 def to_be_paged(values: dict[str, Any]) -> None:
-    """Everything in a restored key is new to its store: large values go to pages when the key is stored first."""
+    """Marks everything in a restored key as new, so that large values go to pages when the key is first stored."""
     for value in values.values():
         if value.__class__ is Fields:
             _touch(value, value, "")

@@ -1,4 +1,4 @@
-"""Scopes into a savepoint: used by every engine that takes one."""
+"""Writes scopes to a savepoint; used by every engine that takes one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def step_of(writer: SavepointWriter, wiring: Wiring, uid: str) -> StepWriter:
 
 
 def add_scope(step: StepWriter, wiring: Wiring, saved: SavedScope, group: int | None = None) -> None:
-    """Event time, timers and what is parked of one subtask or key group; `group` if it is one."""
+    """Writes event time, timers and parked keys of one subtask or key group; `group` if it is a key group."""
     step.clock(saved.watermark, wiring.named_channels(saved.channels), ended=saved.ended)
     for kind, timers in (
         (FrameKind.EVENT_TIMERS, saved.event_timers),
@@ -40,7 +40,7 @@ def add_entries(
 ) -> None:
     kind = wiring.kinds[step.uid]
     if kind == GENERATOR:
-        group = None  # Of the key by its name.
+        group = None  # Derived from the key.
     for key, values in entries:
         if values:
             step.entry(wiring.key_out(kind, key), inlined(values, pages), group)

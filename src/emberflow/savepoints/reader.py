@@ -1,4 +1,4 @@
-"""Reads a savepoint: what it holds, then state file by file; everything is checked before it is believed."""
+"""Reads a savepoint: the manifest first, then state file by file; every checksum is verified before data is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SavepointReader:
         self.manifest = _manifest(self.path)
 
     def frames(self, uid: str) -> Iterator[Frame]:
-        """All frames of a step, in the order of its files."""
+        """Yields all frames of a step, in the order of its files."""
         for name in self.manifest.steps[uid].files:
             yield from self.frames_of(name)
 
@@ -56,7 +56,7 @@ class SavepointReader:
         return decode(self.file(form.PREPARED))
 
     def call_files(self) -> Iterator[tuple[str, bytes]]:
-        """Name and content of each file of the log of durable calls."""
+        """Yields name and content of each file of the durable call log."""
         prefix = f"{form.CALLS_FOLDER}/"
         for name in self.manifest.files:
             if name.startswith(prefix):
@@ -69,7 +69,7 @@ class SavepointReader:
             raise CorruptData(
                 f"the savepoint {self.path} lacks its file {name}",
                 cause=describe_cause(error),
-                way_out="copy the whole directory of a savepoint, or take it again",
+                way_out="copy the savepoint's whole directory, or take it again",
             ) from error
         size, checksum = self.manifest.files[name]
         if len(data) != size or crc32(data) != checksum:
@@ -84,7 +84,7 @@ def _manifest(path: Path) -> SavepointManifest:
         raise CheckpointUnusable(
             f"there is no savepoint in {path}",
             cause=describe_cause(error),
-            way_out=f"name the directory that holds {form.MANIFEST}; `emberflow savepoint create` makes one",
+            way_out=f"name the directory that contains {form.MANIFEST}; `emberflow savepoint create` creates one",
         ) from error
     try:
         body: dict[str, Any] = json.loads(text)
@@ -92,13 +92,13 @@ def _manifest(path: Path) -> SavepointManifest:
         checksum = body.pop("checksum")
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptData(
-            f"{path / form.MANIFEST} is not a manifest of a savepoint",
+            f"{path / form.MANIFEST} is not the manifest of a savepoint",
             cause=describe_cause(error),
-            way_out="take the savepoint again, or use a copy of it that is whole",
+            way_out="take the savepoint again, or use an intact copy of it",
         ) from error
     if checksum != form.checksum_of(body):
         raise CorruptData(
-            f"{path / form.MANIFEST} was changed or damaged",
+            f"{path / form.MANIFEST} was changed or is corrupted",
             way_out="change a savepoint with `emberflow savepoint edit`, or take it again",
         )
     if not isinstance(version, int) or version > form.FORMAT_VERSION:

@@ -1,6 +1,6 @@
-"""Starting from a savepoint: which of its parts fit the program, and what a keyed step begins with.
+"""Starting from a savepoint: which of its parts match the program, and the initial state of each keyed step.
 
-The same for every engine; how state gets into the engine's own store is the engine's business.
+The same for every engine; how state gets into an engine's own store is up to the engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger("emberflow.savepoints")
 
 
 class SavepointStart:
-    """A savepoint that a job begins with."""
+    """A savepoint that a job starts from."""
 
     def __init__(self, reader: SavepointReader, graph: JobGraph) -> None:
         self.reader = reader
@@ -42,8 +42,8 @@ class SavepointStart:
         return self.wiring.first_epoch
 
     def clock(self, uid: str, channels: list[ChannelId]) -> SavedScope:
-        """Event time of a keyed step, for all its parts; without timers. A step that is new begins at the beginning,
-        but inputs that have ended are not told so again."""
+        """Event time of a keyed step, for all its subtasks; without timers. A new step starts at the minimum watermark,
+        but inputs that have ended are marked as ended."""
         summary = self.reader.manifest.steps[uid] if uid in self.steps else None
         by_exchange: dict[int, list[int]] = {}
         for exchange, channel in channels:
@@ -57,7 +57,7 @@ class SavepointStart:
                 elif len(marks) == len(numbers):
                     mark = marks[channel]
                 else:
-                    # The step before had another parallelism: all its channels are where the last of them was.
+                    # The upstream step had another parallelism: put all its channels at the lowest watermark of the old ones.
                     mark = min(marks)
                 saved.append(((exchange, channel), mark, 0))
         if summary is None:
@@ -65,7 +65,7 @@ class SavepointStart:
         return SavedScope(watermark=summary.watermark, channels=saved, ended=summary.ended)
 
     def scope(self, uid: str, channels: list[ChannelId]) -> SavedScope:
-        """The clock with everything else but entries, for a job that holds timers in memory."""
+        """`clock` plus timers and parked keys, without entries; for an engine that keeps timers in memory."""
         saved = self.clock(uid, channels)
         if uid in self.steps:
             saved.event_timers = self._timers(uid, FrameKind.EVENT_TIMERS)
@@ -103,7 +103,7 @@ class SavepointStart:
 def open_start(
     path: str, graph: JobGraph, max_parallelism: int, *, allow_non_restored_state: bool
 ) -> SavepointStart:
-    """Reads the savepoint and checks it against the program."""
+    """Opens the savepoint and checks it against the program; raises ProgramChanged."""
     reader = SavepointReader(path)
     manifest = reader.manifest
     kept = _fitting(reader, graph)
@@ -115,16 +115,16 @@ def open_start(
             f"the program does not match the savepoint {path}: "
             + "; ".join(part for part in (_named("gone", gone), _named("new", new)) if part),
             way_out=of_first_form(gone)
-            or "give the steps the uid() they had, or drop the state of steps that are gone with "
+            or "give the steps the uid() they had, or drop the state of removed steps with "
             "allow_non_restored_state (--allow-non-restored-state)",
-            committed="the savepoint was not touched",
+            committed="the savepoint was not changed",
         )
     if manifest.max_parallelism != max_parallelism:
         raise ProgramChanged(
-            f"the maximum parallelism was {manifest.max_parallelism} when the savepoint {path} was made, "
+            f"the maximum parallelism was {manifest.max_parallelism} when the savepoint {path} was taken, "
             f"now it is {max_parallelism}",
-            way_out=f"call env.set_max_parallelism({manifest.max_parallelism}): it is fixed for the life of the state",
-            committed="the savepoint was not touched",
+            way_out=f"call env.set_max_parallelism({manifest.max_parallelism}): it cannot change for existing state",
+            committed="the savepoint was not changed",
         )
     if kept == {} and manifest.kinds:
         raise CheckpointUnusable(

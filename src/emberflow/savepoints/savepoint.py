@@ -1,4 +1,4 @@
-"""`Savepoint`: a savepoint as an object that can be looked at, changed and written as a new one."""
+"""`Savepoint`: a savepoint as an object that can be inspected, edited and written as a new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emberflow.savepoints.writer import SavepointWriter, StepWriter
 
 
 class StateStep:
-    """The keyed state of one step. Changes are kept in memory until the savepoint is written anew."""
+    """The keyed state of one step. Changes are kept in memory until `Savepoint.write`."""
 
     def __init__(self, reader: SavepointReader, uid: str) -> None:
         self._reader = reader
@@ -26,17 +26,20 @@ class StateStep:
 
     @property
     def summary(self) -> StepSummary:
+        """The step's entry in the manifest: kind, number of keys and timers, size."""
         return self._reader.manifest.steps[self.uid]
 
     @property
     def kind(self) -> str:
+        """The kind of the step, such as `reduce` or `agent`."""
         return self.summary.kind
 
     def keys(self) -> Iterator[Any]:
+        """Yields every key that has state, changes included."""
         return (key for key, _ in self.items())
 
     def items(self) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Every key with the values of its states, read as they are asked for; changes included."""
+        """Yields every key with the values of its states, changes included; state is read lazily."""
         changes = dict(self.changes)
         for key, values in self._reader.entries(self.uid):
             if key in changes:
@@ -50,7 +53,7 @@ class StateStep:
                 yield key, changed
 
     def get(self, key: Any) -> dict[str, Any] | None:
-        """The values of a key's states; None if it has none."""
+        """The values of a key's states by name; None if the key has none."""
         if key in self.changes:
             return self.changes[key]
         group = self._groups[key]
@@ -62,21 +65,22 @@ class StateStep:
         return None
 
     def set(self, key: Any, values: dict[str, Any]) -> None:
-        """Replaces all states of a key; empty values remove it."""
+        """Replaces all states of a key; an empty dictionary removes the key."""
         encode((key, values))
         self.changes[key] = dict(values) or None
 
     def update(self, key: Any, **values: Any) -> None:
-        """Changes some states of a key and leaves the others."""
+        """Changes the given states of a key and keeps the others."""
         self.set(key, {**(self.get(key) or {}), **values})
 
     def delete(self, key: Any) -> None:
-        """Removes a key's state; its timers stay."""
+        """Removes a key's state; its timers stay. Raises InvalidArgument if there is no such key."""
         if self.get(key) is None:
             raise InvalidArgument(f"step {self.uid!r} has no key {key!r}")
         self.changes[key] = None
 
     def copy_to(self, writer: StepWriter) -> None:
+        """Writes the step's state, with its changes, to another savepoint; used by `Savepoint.write`."""
         by_group: dict[int, dict[Any, dict[str, Any] | None]] = {}
         for key, values in self.changes.items():
             by_group.setdefault(self._groups[key], {})[key] = values
@@ -85,7 +89,7 @@ class StateStep:
             if frame.kind is not FrameKind.ENTRIES or not changed:
                 writer.frame(frame)
                 continue
-            # Keys beside the changed ones are copied as they are: their classes need not be at hand.
+            # Unchanged keys are copied as bytes: their classes need not be importable.
             for key, values in form.unpack_entries(frame.body):
                 found = decode(key)
                 if found not in changed:
@@ -98,24 +102,26 @@ class StateStep:
 
 
 class Savepoint:
-    """Read with `Savepoint.read(path)`; `write(path)` makes a new one with what was changed."""
+    """A savepoint on disk: open it with `Savepoint.read(path)`, edit its steps, and `write(path)` a new one."""
 
     def __init__(self, reader: SavepointReader) -> None:
         self._reader = reader
         self.steps: dict[str, StateStep] = {uid: StateStep(reader, uid) for uid in reader.manifest.steps}
         self.sources: dict[str, SourcePositions] = dict(reader.manifest.sources)
-        """Where each source goes on. Replace an entry to let a source begin elsewhere."""
+        """The positions of each source. Replace an entry to make a source start elsewhere."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Savepoint:
-        """Opens a savepoint; keyed state is read when it is asked for."""
+        """Opens a savepoint; keyed state is read on access. Raises CheckpointUnusable or CorruptData."""
         return cls(SavepointReader(path))
 
     @property
     def manifest(self) -> SavepointManifest:
+        """What the savepoint contains, without its state: job, engine, epoch, sources, steps."""
         return self._reader.manifest
 
     def step(self, uid: str) -> StateStep:
+        """The keyed state of the step with this uid; raises InvalidArgument if there is none."""
         found = self.steps.get(uid)
         if found is None:
             names = ", ".join(repr(name) for name in self.steps) or "none"
@@ -123,12 +129,12 @@ class Savepoint:
         return found
 
     def check(self) -> None:
-        """Reads every file and compares its checksum; raises CorruptData."""
+        """Reads every file and verifies its checksum; raises CorruptData."""
         for name in self.manifest.files:
             self._reader.file(name)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """A new savepoint with the changes; this one stays as it is."""
+        """Writes a new savepoint with the changes; this one is not modified. `path` must not exist."""
         manifest = self.manifest
         with SavepointWriter(
             path,

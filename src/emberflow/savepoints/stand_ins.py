@@ -1,8 +1,8 @@
-"""Classes that cannot be imported where a savepoint is made or looked at: their values pass through unharmed.
+"""Stand-ins for classes that cannot be imported where a savepoint is created or inspected; their values are preserved.
 
-State may hold objects of the program's own classes, and `emberflow savepoint` does not run the program. A stand-in takes
-the place of such a class: it keeps what pickle hands over and gives the same back. Only commands switch this on; a job
-never works with one.
+State may contain objects of the program's own classes, and `emberflow savepoint` does not run the program. A stand-in
+replaces such a class: it keeps what pickle passes to it and pickles to the same bytes. Only commands enable this; a job
+never uses one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emberflow.events import codecs
 
 
 class _Called(type):
-    """Tells an object that was made by a call from one that was made without `__init__`."""
+    """Distinguishes an object that was created by a call from one that was created without `__init__`."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         kind: Any = cls
@@ -29,7 +29,7 @@ class _Called(type):
 
 
 class StandIn(metaclass=_Called):
-    """Base of all stand-ins. Equal to another of its class with the same content."""
+    """Base of all stand-ins. Equal to another of the same class with the same content."""
 
     __slots__ = ("stand_in_args", "stand_in_called", "stand_in_items", "stand_in_pairs", "stand_in_state")
 
@@ -62,10 +62,10 @@ class StandIn(metaclass=_Called):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         if protocol < 5:
-            # Whoever asks for less than pickling does works out a hash, which only the real class can.
+            # Only pickling works without the real class; anything else, such as a hash, needs it.
             raise InvalidArgument(
                 f"the class {_shown(type(self))} of a key cannot be imported here",
-                way_out="run the command where it can: add its folder to PYTHONPATH",
+                way_out="run the command where it can be imported: add its folder to PYTHONPATH",
             )
         args, kwargs = self.stand_in_args
         made: tuple[Any, ...] = (type(self), args)
@@ -98,7 +98,7 @@ class StandIn(metaclass=_Called):
 
 
 def allow_unknown_classes() -> None:
-    """From now on, in this process, values of unknown classes are read as stand-ins."""
+    """Makes this process read values of unknown classes as stand-ins."""
     codecs.use_for_missing_classes(_install_all)
 
 
@@ -115,7 +115,7 @@ def _install_all(data: bytes) -> None:
 
 
 def _install(module_name: str, global_name: str) -> Any:
-    """Puts stand-ins where pickle looks for the class, so that it finds them by itself from now on."""
+    """Puts a stand-in where pickle looks for the class, so that pickle finds it from now on."""
     holder: Any = _module(module_name)
     path: list[str] = []
     for name in global_name.split("."):

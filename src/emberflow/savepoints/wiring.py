@@ -1,7 +1,7 @@
-"""How a job's numbers (stages, exchanges) are called in savepoints: by the uids of the steps they connect.
+"""Names a job's stages and exchanges in savepoints by the uids of the steps they connect.
 
-Numbers change when steps come and go; uids stay. A checkpoint directory keeps its job's wiring, so that a savepoint can
-be made of it without the program.
+Numbers change when steps are added or removed; uids do not. A checkpoint directory stores its job's wiring, so that a
+savepoint can be created from it without the program.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Wiring:
     exchanges: dict[str, int]
     format: int = _FORMAT
     first_epoch: int = 0
-    """The epoch of Spark's batch 0; not 0 in a job that began from a savepoint."""
+    """The epoch of Spark's batch 0; not 0 in a job that started from a savepoint."""
 
     def named_channels(self, channels: list[SavedChannel]) -> dict[str, list[int]]:
-        """Watermarks of a scope's channels, by the name of their input. What stays behind the rest of its channel holds
-        the whole of it; the step before says so again after the start."""
+        """Watermarks of a scope's channels, by the name of their input. A hold within a channel lowers the whole channel;
+        the upstream step sets it again after the start."""
         names = {number: name for name, number in self.exchanges.items()}
         found: dict[str, dict[int, int]] = {}
         held: dict[str, int] = {}
@@ -59,14 +59,14 @@ class Wiring:
         }
 
     def key_out(self, kind: str, key: Any) -> Any:
-        """A key as a savepoint has it."""
+        """A key in the form that a savepoint stores."""
         if kind != GENERATOR:
             return key
         names = {number: name for name, number in self.exchanges.items()}
         return names.get(key[0], ""), key[1]
 
     def key_in(self, kind: str, key: Any) -> ChannelId | Any:
-        """A savepoint's key as this job has it; a channel of an input that is gone has number -1."""
+        """A savepoint's key in the form that this job uses; a channel of a removed input has number -1."""
         return key if kind != GENERATOR else (self.exchanges.get(key[0], -1), key[1])
 
 
@@ -89,7 +89,7 @@ def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
 
 
 def exchange_name(graph: JobGraph, exchange: Exchange) -> str:
-    """`source > step[:side output] > target[input]`, the same as long as these steps keep their uids."""
+    """`source > step[:side output] > target[input]`; stable as long as these steps keep their uids."""
     nodes = graph.stream_graph
     feeder = nodes.node(graph.stages[exchange.source_stage].head).uid
     through = nodes.node(exchange.edge.source).uid
@@ -108,9 +108,9 @@ def read_wiring(directory: Path) -> Wiring:
         body = read_json(path, newest=_FORMAT, way_out=_LOST)
     except FileNotFoundError as error:
         raise CheckpointUnusable(
-            f"no savepoint can be made of {directory}",
+            f"no savepoint can be created from {directory}",
             cause=describe_cause(error),
-            way_out="name a checkpoint directory of a job that has run with this version of emberflow",
+            way_out="name the checkpoint directory of a job that has run with this version of emberflow",
         ) from error
     try:
         return Wiring(**body)

@@ -1,7 +1,7 @@
-"""Writes a savepoint: engines and `Savepoint.write` hand over what there is, in any order; memory stays bounded.
+"""Writes a savepoint: engines and `Savepoint.write` add its parts in any order; memory use is bounded.
 
-Everything goes to a temporary directory beside the target, which is renamed at the end: a savepoint is there whole or
-not at all.
+Everything goes to a temporary directory next to the target, which is renamed at the end: a savepoint appears completely
+or not at all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILE_BYTES = 16 << 20
 
 
 class StepWriter:
-    """The keyed state of one step."""
+    """Writes the keyed state of one step."""
 
     def __init__(self, home: SavepointWriter, number: int, uid: str, kind: str) -> None:
         self._home = home
@@ -49,7 +49,7 @@ class StepWriter:
         self._channels: dict[str, list[int]] = {}
 
     def entry(self, key: Any, values: dict[str, Any], group: int | None = None) -> None:
-        """`group` is the key's, where that is known already."""
+        """Adds a key; `group` is its key group, where known. Raises NotSerializable."""
         try:
             packed = form.pack_entry(encode(key), encode(values))
         except NotSerializable as error:
@@ -61,7 +61,7 @@ class StepWriter:
         self._add(FrameKind.ENTRIES, self._home.groups[key] if group is None else group, packed)
 
     def raw_entry(self, group: int, key: bytes, values: bytes) -> None:
-        """An entry as it was read from another savepoint."""
+        """Adds an entry read from another savepoint, without decoding it."""
         self._add(FrameKind.ENTRIES, group, form.pack_entry(key, values))
 
     def timer(self, kind: FrameKind, time_ms: int, key: Any, group: int | None = None) -> None:
@@ -73,11 +73,11 @@ class StepWriter:
         self._add(FrameKind.PARKED, chosen, form.pack_entry(encode(key), encode(action)))
 
     def frame(self, frame: form.Frame) -> None:
-        """A frame as it was read from another savepoint."""
+        """Adds a frame read from another savepoint, without decoding it."""
         self._write(frame)
 
     def clock(self, watermark: int, channels: dict[str, list[int]], *, ended: bool) -> None:
-        """Event time of one part of the step; a subtask or a key group. The step's is the lowest of them."""
+        """Adds the event time of one subtask or key group. The step's event time is the minimum of them."""
         self._watermarks.append(watermark)
         self._ended.append(ended)
         for name, marks in channels.items():
@@ -142,7 +142,7 @@ class StepWriter:
 
 
 class SavepointWriter:
-    """Use as a context manager: leaving it without an error makes the savepoint visible."""
+    """Writes one savepoint. A context manager: leaving it without an error makes the savepoint visible."""
 
     def __init__(
         self,
@@ -198,13 +198,13 @@ class SavepointWriter:
         self._sinks = list(uids)
 
     def prepared(self, job_id: str, epoch: int, parts: dict[str, list[Any]]) -> None:
-        """Outputs of an epoch that may not be visible yet; whoever starts from here commits them once more."""
+        """Adds outputs of an epoch that may not be visible yet; a job that starts from here commits them again."""
         kept = {uid: items for uid, items in parts.items() if items}
         if kept:
             self.whole_file(form.PREPARED, encode((job_id, epoch, kept)))
 
     def calls(self, name: str, data: bytes) -> None:
-        """One part of the log of durable calls."""
+        """Adds one part of the durable call log."""
         self.whole_file(f"{form.CALLS_FOLDER}/{name}", data)
 
     def flush(self) -> None:
@@ -248,12 +248,12 @@ class SavepointWriter:
                 f"the savepoint {self._target} cannot be written",
                 cause=describe_cause(error),
                 way_out="free space or choose another path",
-                committed="nothing of it was kept; the job's own checkpoints are as they were",
+                committed="nothing was left behind; the job's own checkpoints are unchanged",
             ) from error
 
 
 class _CheckedFile:
-    """A file that knows its checksum and is on the disk when it ends."""
+    """A file that computes its checksum and is synced to disk when it is closed."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -274,7 +274,7 @@ class _CheckedFile:
 
 
 def check_free(target: Path) -> None:
-    """A savepoint never replaces anything."""
+    """Raises if `target` exists: a savepoint never overwrites anything."""
     if target.exists():
         raise CheckpointUnusable(
             f"{target} exists already", way_out="choose another path for the savepoint, or remove it first"

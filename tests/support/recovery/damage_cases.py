@@ -101,14 +101,14 @@ KINDS = (
         pattern="checkpoints/wiring.json",
         outcomes=(REFUSED, REFUSED, REFUSED, SAME),
         hosts=LOCAL,
-        note="written anew from the program",
+        note="rewritten from the program",
     ),
     Kind(
         file="`latest.json`",
         pattern="checkpoints/latest.json",
         outcomes=(REFUSED, REFUSED, REFUSED, SAME),
         hosts=LOCAL,
-        note="only says which checkpoint is the newest",
+        note="only names the newest checkpoint",
     ),
     Kind(
         file="`local/chk-*.ckpt`, newest",
@@ -121,7 +121,7 @@ KINDS = (
         pattern="checkpoints/state.db",
         outcomes=ALL_REFUSED,
         hosts=LOCAL[1:],
-        note="pages that `state.db-wal` holds as well do no harm",
+        note="pages that are also in `state.db-wal` cause no harm",
         before=_into_the_database,
     ),
     Kind(file="`state.db-wal`", pattern="checkpoints/state.db-wal", outcomes=ALL_REFUSED, hosts=LOCAL[1:]),
@@ -130,26 +130,26 @@ KINDS = (
         pattern="checkpoints/state.db-shm",
         outcomes=ALL_SAME,
         hosts=LOCAL[1:],
-        note="SQLite makes it anew",
+        note="recreated by SQLite",
     ),
     Kind(
         file="`history.jsonl`",
         pattern="checkpoints/history.jsonl",
         outcomes=ALL_SAME,
-        note="for people; lines that cannot be read are left out",
+        note="informational; unreadable lines are skipped",
     ),
     Kind(file="`calls/*.calls`", pattern="checkpoints/calls/*.calls", outcomes=ALL_REFUSED),
     Kind(
         file="`calls/*.lease`",
         pattern="checkpoints/calls/*.lease",
         outcomes=ALL_SAME,
-        note="less is known of what a crash may have torn",
+        note="less is known about what a crash may have truncated",
     ),
     Kind(
         file="`calls.json`",
         pattern="checkpoints/calls.json",
         outcomes=ALL_SAME,
-        note="only says that `calls/` was written",
+        note="only records that `calls/` was written",
     ),
     Kind(
         file="`call-store.json`",
@@ -157,7 +157,7 @@ KINDS = (
         outcomes=ALL_SAME,
         hosts=(),
         test="tests/contracts/test_savepoints_on_stores.py",
-        note="written anew by each start; `emberflow savepoint create` refuses a damaged one",
+        note="rewritten by each start; `emberflow savepoint create` rejects a corrupted one",
     ),
     Kind(
         file="`calls/decisions/*`",
@@ -165,20 +165,20 @@ KINDS = (
         outcomes=(REFUSED, REFUSED, REFUSED, REFUSED),
         hosts=(),
         test="tests/recovery/test_damage_on_spark.py",
-        note="of the last micro-batch; one that was deleted is missed if output of the batch was being committed, and needed only then",
+        note="of the last micro-batch; a deleted one is detected if output of the batch was being committed, and needed only then",
     ),
     Kind(
         file="`owners/lock`",
         pattern="checkpoints/owners/lock",
         outcomes=ALL_SAME,
         covers=("checkpoints/dead-letters/*/redrive/.lock",),
-        note="only the lock on it counts",
+        note="only the lock on it matters",
     ),
     Kind(
         file="`owners/*.json`, newest",
         pattern="checkpoints/owners/[0-9]*.json",
         outcomes=ALL_SAME,
-        note="only its name counts, and `starts` has the number as well",
+        note="only its name matters, and `starts` has the number too",
     ),
     Kind(
         file="`channels.json`",
@@ -194,7 +194,7 @@ KINDS = (
         outcomes=(REFUSED, REFUSED, REFUSED, SAME),
         hosts=(),
         test="tests/recovery/test_damage_on_spark.py",
-        note="Spark; without it, what the sinks have is taken for all they had",
+        note="Spark; without it, the sinks' committed output is assumed to be complete",
     ),
     Kind(
         file="`limits/*`",
@@ -202,7 +202,7 @@ KINDS = (
         outcomes=ALL_SAME,
         hosts=(),
         test="tests/unit/engines/job/test_limit_ledger.py",
-        note="Spark; limits begin anew",
+        note="Spark; limits start over",
     ),
     Kind(
         file="`client/*`, `hold`",
@@ -219,7 +219,7 @@ KINDS = (
         outcomes=(APPROVALS, APPROVALS, APPROVALS, SAME),
         hosts=(),
         test="tests/recovery/test_desk_damage.py",
-        note="asked again; an expiry is then counted from the new start",
+        note="asked again; it then expires relative to the new start",
     ),
     Kind(
         file="`approvals/*.answer.json`",
@@ -234,7 +234,7 @@ KINDS = (
         outcomes=ALL_SAME,
         hosts=(),
         test="tests/unit/approvals/test_question_damage.py",
-        note="for people; lines that fail their check are left out",
+        note="informational; lines that fail their checksum are skipped",
     ),
     Kind(
         file="`dead-letters/*/redrive/*.json`",
@@ -242,7 +242,7 @@ KINDS = (
         outcomes=(SOURCE,) * 4,
         hosts=(),
         test="tests/recovery/test_desk_damage.py",
-        note="one that the job has read and committed may go",
+        note="one that the job has read and committed may be deleted",
     ),
     Kind(
         file="`dead-letters/*/redrive/.next`",
@@ -250,7 +250,7 @@ KINDS = (
         outcomes=(REFUSED, REFUSED, REFUSED, SAME),
         hosts=(),
         test="tests/recovery/test_desk_damage.py",
-        note="found when the job, or `emberflow dead-letters redrive`, looks for the next request",
+        note="detected when the job, or `emberflow dead-letters redrive`, looks for the next request",
     ),
     Kind(
         file="file sink: `_emberflow/*/ledger.json`",
@@ -263,14 +263,14 @@ KINDS = (
         outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
         hosts=(),
         test="tests/unit/connectors/files/test_staged_damage.py",
-        note="what no checkpoint holds is not needed",
+        note="files that are in no checkpoint are not needed",
     ),
     Kind(
         file="file sink: the same, of an epoch that is being committed",
         pattern="output/_emberflow/*/inprogress-*/[0-9]*",
         outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
         before=_not_renamed,
-        note="beside its `.decided`, one that is gone is taken for one that became visible and was moved by a reader",
+        note="if its `.decided` exists, a missing one counts as visible and moved by a reader",
     ),
     Kind(
         file="file sink: `_emberflow/*/inprogress-*/*.decided`",
@@ -284,7 +284,7 @@ KINDS = (
         pattern="output/_emberflow/*/*.done",
         outcomes=(SAME, SAME, SAME, EITHER),
         hosts=LOCAL,
-        note="only its name counts",
+        note="only its name matters",
     ),
     Kind(
         file="file sink: `_emberflow/*/*.json`, an epoch that is being committed",
@@ -297,7 +297,7 @@ KINDS = (
         file="`dead-letters/*/letters/*.jsonl`",
         pattern="checkpoints/dead-letters/*/letters/*.jsonl",
         outcomes=ALL_SAME,
-        note="output of the job; what reads it names the file",
+        note="output of the job; readers name the file in their error",
     ),
 )
 

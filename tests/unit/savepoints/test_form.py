@@ -169,10 +169,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, harm: str) -> None:
 def test_a_manifest_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
     path = small(tmp_path / "s") / MANIFEST
     path.write_text(path.read_text().replace('"epoch": 7', '"epoch": 8'))
-    with pytest.raises(CorruptData, match="was changed or damaged"):
+    with pytest.raises(CorruptData, match="was changed or is corrupted"):
         Savepoint.read(tmp_path / "s")
     path.write_text("{")
-    with pytest.raises(CorruptData, match="is not a manifest of a savepoint"):
+    with pytest.raises(CorruptData, match="is not the manifest of a savepoint"):
         Savepoint.read(tmp_path / "s")
 
 
