@@ -1,4 +1,4 @@
-"""Agents' questions to people as files of the checkpoint directory: asking, waiting, answering.
+"""Approvals: agents' questions to people as files of the checkpoint directory.
 
-Engines ask, the command line answers; imports neither.
+Engines ask and wait, the command line answers; imports neither.
 """

@@ -1,4 +1,4 @@
-"""What people do about agents' questions: look at them and answer."""
+"""Lists agents' questions and answers them; used by the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from emberflow.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredQuestion:
-    """A question as the command line sees it."""
+    """A question as people see it."""
 
     id: str
     question: str
@@ -42,7 +42,7 @@ class StoredQuestion:
 
 
 def questions(checkpoint_dir: str | Path, *, answered: bool = False) -> list[StoredQuestion]:
-    """Open questions, the oldest first; with `answered` also those that have an answer, as far as they are kept."""
+    """Open questions, oldest first; with `answered` also answered ones that are still on record."""
     folder = Path(checkpoint_dir) / APPROVALS_FOLDER
     if not Path(checkpoint_dir).is_dir():
         raise InvalidArgument(
@@ -63,23 +63,23 @@ def questions(checkpoint_dir: str | Path, *, answered: bool = False) -> list[Sto
 def give_answer(
     checkpoint_dir: str | Path, question_id: str, answer: str, *, note: str = "", by: str | None = None
 ) -> StoredQuestion:
-    """Answers an open question, named by its id or the beginning of it; raises InvalidArgument."""
+    """Answers an open question, given by its id or a prefix of it; raises InvalidArgument."""
     known = questions(checkpoint_dir, answered=True)
     chosen = [item for item in known if item.id.startswith(question_id)] if question_id else []
     if len({item.id for item in chosen}) != 1:
-        what = "is the beginning of several" if chosen else "names no"
+        what = "matches several" if chosen else "matches no"
         raise InvalidArgument(
             f"{question_id!r} {what} question{'s' if chosen else ''}",
             way_out=f"emberflow approvals list {checkpoint_dir}",
         )
-    # A question that was asked anew is open although it was answered once.
+    # A question that is asked again is open although it was answered before.
     question = next((item for item in chosen if item.answer is None), chosen[-1])
     if question.answer is not None:
         raise _too_late(question)
     if question.options and answer not in question.options:
         raise InvalidArgument(
-            f"{answer!r} is no answer to {question.question!r}",
-            way_out=f"one of {', '.join(map(repr, question.options))}",
+            f"{answer!r} is not an option of {question.question!r}",
+            way_out=f"answer with one of {', '.join(map(repr, question.options))}",
         )
     path = Path(checkpoint_dir) / APPROVALS_FOLDER / f"{question.id}{ANSWER}"
     body = {
@@ -95,7 +95,7 @@ def give_answer(
 
 
 def _too_late(question: StoredQuestion) -> InvalidArgument:
-    how = "has expired" if question.answer and question.answer.get("expired") else "was answered already"
+    how = "has expired" if question.answer and question.answer.get("expired") else "was already answered"
     return InvalidArgument(f"the question {question.id} {how}", way_out="emberflow approvals list DIR --all")
 
 

@@ -1,7 +1,7 @@
-"""What agents ask people, and their waiting for answers.
+"""Asks people on behalf of agents and waits for the answers.
 
 An answer comes from a person through the command line, or from the clock when the question expires. One thread per
-process looks for answers, however many questions wait.
+process polls for answers, however many questions are open.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from emberflow.operators.agents.guards.questions import HumanAnswer, Question
 
 _log = logging.getLogger("emberflow.agents")
 POLL_S = 0.2
-_COMMITTED = "the run that asked goes on when the job is started again"
+_COMMITTED = "the run that asked continues when the job is started again"
 
 
 def approvals_in(checkpoint_dir: str | None, fence: Fence = NO_FENCE) -> FileApprovals | None:
-    """Where the agents of a job ask; None without a directory that people can reach."""
+    """The approvals of a job; None without a checkpoint directory that people can access."""
     return FileApprovals(Path(checkpoint_dir) / APPROVALS_FOLDER, fence) if checkpoint_dir else None
 
 
 class FileApprovals:
-    """Where an agent's questions go. Used from the calls' event loop."""
+    """Asks the questions of a job's agents. Used from the event loop of the calls."""
 
     def __init__(self, directory: Path, fence: Fence = NO_FENCE) -> None:
         self._directory = directory
@@ -70,19 +70,19 @@ class FileApprovals:
             question, answer = self._directory / f"{name}{QUESTION}", self._directory / f"{name}{ANSWER}"
             asked, answered = read_question(question), read_answer(answer)
         except (CorruptData, CheckpointUnusable) as error:
-            # The log has the answer: this is only about the history.
-            _log.warning("a settled question is left where it is: %s", error)
+            # The answer is in the call log; only the history is affected.
+            _log.warning("the files of a settled question were not removed: %s", error)
             return
         if asked is not None and answered is not None:
             line = history_line(asked, answered)
             with open(self._directory / HISTORY, "a", encoding="utf-8", opener=open_private) as file:
                 file.write(line)
-        # The answer last: a question without its answer would be asked again.
+        # Remove the answer last: a question without its answer would be asked again.
         question.unlink(missing_ok=True)
         answer.unlink(missing_ok=True)
 
     def _post(self, name: str, question: Question) -> int:
-        """When the question was first asked."""
+        """Writes the question unless it exists; returns when it was first asked."""
         self._fence.check_if_reachable()
         path = self._directory / f"{name}{QUESTION}"
         now_ms = time.time_ns() // 1_000_000
@@ -107,7 +107,7 @@ class FileApprovals:
 
 
 class _Watcher:
-    """Looks for the answers that somebody in this process waits for."""
+    """Polls for the answers that calls of this process wait for."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -150,7 +150,7 @@ class _Watcher:
         try:
             there = {entry.name for entry in os.scandir(self._directory)}
         except OSError:
-            return  # A disk that is away for a moment; the question waits.
+            return  # The disk may be unavailable for a moment; the question stays open.
         now_ms = time.time_ns() // 1_000_000
         for name, entries in waiting.items():
             due = min((due_ms for _, _, due_ms in entries if due_ms is not None), default=None)
@@ -160,7 +160,7 @@ class _Watcher:
                 continue
             try:
                 if path.name not in there:
-                    # Linked like an answer: one that comes in this very moment wins, or is refused.
+                    # Linked like an answer: if a person answers at the same moment, exactly one of the two wins.
                     link_once(path, {"version": VERSION, "expired": True, "answered_ms": now_ms})
                 found = read_answer(path)
             except (CorruptData, CheckpointUnusable) as error:
@@ -193,4 +193,4 @@ def _settle(
     try:
         loop.call_soon_threadsafe(settle)
     except RuntimeError:
-        pass  # The loop has ended, and with it everybody who waited.
+        pass  # The loop has ended, and with it all waiting calls.

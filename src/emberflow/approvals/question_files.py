@@ -1,7 +1,7 @@
-"""Questions and answers as small files below the checkpoint directory: their names, how one is written and read.
+"""Questions and answers as small files in the checkpoint directory: names, reading and writing.
 
-A question is a file that appears once, under a name made of its call's id; so is its answer. Whoever links the answer's
-file first has answered.
+A question is a file that is created once, under a name derived from its call's id; so is its answer. The process that
+links the answer's file first has answered.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from emberflow.events.stored_files import corrupt, parse_json, read_json, sealed
 APPROVALS_FOLDER = "approvals"
 QUESTION, ANSWER, HISTORY = ".question.json", ".answer.json", "history.jsonl"
 VERSION = 2
-"""The first one had no checksums."""
+"""Version 1 had no checksums."""
 _LOST_QUESTION = "restore the file, or delete it: the question is then asked again when the job is started, and expires as if it was new"
 _LOST_ANSWER = "restore the file, or delete it, which opens the question again, and answer once more"
 _QUESTION_FIELDS = ("id", "question", "options", "agent", "action", "key", "asked_ms", "expires_at_ms")
 
 
 def question_name(directory: Path, call_id: str) -> str:
-    """What the files of a question begin with. One that the first version asked keeps its shorter name."""
+    """The prefix of a question's file names. A question asked by version 1 keeps its shorter name."""
     earlier = hashlib.sha256(call_id.encode()).hexdigest()[:12]
     if any((directory / f"{earlier}{ending}").exists() for ending in (QUESTION, ANSWER)):
         asked = read_question(directory / f"{earlier}{QUESTION}")
@@ -38,7 +38,7 @@ def question_name(directory: Path, call_id: str) -> str:
 
 
 def link_once(path: Path, body: dict[str, Any]) -> bool:
-    """Writes a file that appears whole or not at all; False if there is one already."""
+    """Creates a file atomically; returns False if it exists already."""
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         make_private_folder(path.parent)
@@ -56,14 +56,14 @@ def link_once(path: Path, body: dict[str, Any]) -> bool:
         raise CheckpointUnusable(
             f"the approval {path} cannot be written",
             cause=describe_cause(error),
-            way_out="free space, or let this user write there",
+            way_out="free space, or give this user write permission",
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def read_question(path: Path) -> dict[str, Any] | None:
-    """None if there is no such file. Raises CorruptData, and CheckpointUnusable where the disk fails."""
+    """The question, or None if there is no such file. Raises CorruptData, or CheckpointUnusable if the disk fails."""
     try:
         body = read_json(path, newest=VERSION, version="version", way_out=_LOST_QUESTION, unchecked=1)
     except FileNotFoundError:
@@ -73,13 +73,13 @@ def read_question(path: Path) -> dict[str, Any] | None:
 
 
 def read_answer(path: Path) -> dict[str, Any] | None:
-    """The same for an answer."""
+    """The answer, like `read_question`."""
     try:
         body = read_json(path, newest=VERSION, version="version", way_out=_LOST_ANSWER, unchecked=1)
     except FileNotFoundError:
         return None
     if not body.get("expired") and not isinstance(body.get("answer"), str):
-        raise corrupt(path, "it holds no answer", _LOST_ANSWER)
+        raise corrupt(path, "it does not contain an answer", _LOST_ANSWER)
     return body
 
 
@@ -88,8 +88,8 @@ def history_line(question: dict[str, Any], answer: dict[str, Any]) -> str:
 
 
 def read_history(path: Path) -> list[dict[str, Any]]:
-    """Settled questions with their answers. For people only, so lines that a crash has torn or that fail their check are
-    left out."""
+    """Settled questions with their answers. Informational, so truncated lines and lines that fail their checksum are
+    skipped."""
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""The `emberflow` command: one file per subcommand; it parses and prints, the work is done elsewhere."""
+"""The `emberflow` command: one file per subcommand; commands only parse arguments and print."""

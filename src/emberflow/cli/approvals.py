@@ -1,4 +1,4 @@
-"""`emberflow approvals`: the questions that agents ask people, and their answers."""
+"""`emberflow approvals`: lists the questions that agents ask people, and answers them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\
 examples:
-  emberflow approvals list state/                                   what waits for an answer
-  emberflow approvals list state/ --all --json | jq .answer         answered ones as well
-  emberflow approvals answer state/ 3f2a approve                    the beginning of an id will do
+  emberflow approvals list state/                                   questions waiting for an answer
+  emberflow approvals list state/ --all --json | jq .answer         answered ones too
+  emberflow approvals answer state/ 3f2a approve                    a prefix of the id is enough
   emberflow approvals answer state/ 3f2a reject --note "too much"
 
-DIR is the checkpoint directory of the job. The run that asked goes on within a second, whether the job runs now or is
-started later. A question is asked by `await ctx.ask_human(...)`.
+DIR is the checkpoint directory of the job. The run that asked continues within a second if the job is running, otherwise
+when the job is started again. Agents ask with `await ctx.ask_human(...)`.
 
 {EXIT_CODES_HELP}"""
 
@@ -34,19 +34,19 @@ def add_parser(subparsers: Any) -> None:
     commands = add_command_group(
         subparsers,
         "approvals",
-        "answer what agents ask people",
+        "answer questions of agents",
         EPILOG,
         description="Lists the questions of agents that wait for a person, and answers them.",
     )
-    listing = directory_command(commands, "list", "print the questions that wait, the oldest first", EPILOG)
-    listing.add_argument("--all", action="store_true", help="also those that were answered or have expired")
+    listing = directory_command(commands, "list", "print open questions, oldest first", EPILOG)
+    listing.add_argument("--all", action="store_true", help="include answered and expired questions")
     listing.add_argument("--json", action="store_true", help="one JSON object per line")
     listing.set_defaults(run=run_list)
     answering = directory_command(commands, "answer", "answer a question", EPILOG)
-    answering.add_argument("id", metavar="ID", help="the question's id, or the beginning of it")
+    answering.add_argument("id", metavar="ID", help="the question's id, or a prefix of it")
     answering.add_argument("answer", metavar="ANSWER", help="one of the question's options, e.g. approve")
-    answering.add_argument("--note", default="", help="why; the agent gets it as answer.note")
-    answering.add_argument("--by", metavar="WHO", help="who answers; default: the current user")
+    answering.add_argument("--note", default="", help="a reason; the agent receives it as answer.note")
+    answering.add_argument("--by", metavar="WHO", help="who answers (default: the current user)")
     answering.add_argument("--json", action="store_true", help="print the question as JSON")
     answering.set_defaults(run=run_answer)
 
@@ -58,7 +58,7 @@ def run_list(args: argparse.Namespace) -> int:
     for item in found:
         print(json.dumps(item.to_json()) if args.json else _shown(item))
     if not found:
-        print(f"no question waits in {args.directory}", file=sys.stderr)
+        print(f"there are no open questions in {args.directory}", file=sys.stderr)
     return ExitCode.OK
 
 

@@ -1,4 +1,4 @@
-"""`emberflow checkpoints`: what checkpoints a job has taken."""
+"""`emberflow checkpoints`: lists the checkpoints that a job has taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ examples:
   emberflow checkpoints state/orders
   emberflow checkpoints state/orders --last 5 --json
 
-On Spark every micro-batch is a checkpoint. Times are UTC. `emberflow savepoint create` makes a savepoint of the latest one.
+On Spark every micro-batch is a checkpoint. Times are UTC. `emberflow savepoint create` creates a savepoint from the latest one.
 
 {EXIT_CODES_HELP}"""
 
@@ -32,10 +32,14 @@ def add_parser(subparsers: Any) -> None:
         "checkpoints",
         "list the checkpoints of a job",
         EPILOG,
-        description="Lists the newest checkpoints and savepoints of a checkpoint directory, with duration and size.",
+        description="Lists the latest checkpoints and savepoints of a checkpoint directory, with duration and size.",
     )
-    parser.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR", help="of a job, running or not")
-    parser.add_argument("--last", metavar="N", type=int, default=20, help="at most N (default 20)")
+    parser.add_argument(
+        "checkpoint_dir",
+        metavar="CHECKPOINT_DIR",
+        help="the job's checkpoint directory; the job may be running",
+    )
+    parser.add_argument("--last", metavar="N", type=int, default=20, help="show at most N (default 20)")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=run)
 

@@ -1,4 +1,4 @@
-"""`emberflow dead-letters`: inputs that agents could not deal with, and another try for them."""
+"""`emberflow dead-letters`: lists the inputs that agents could not process, and redrives them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\
 examples:
-  emberflow dead-letters list state/                       what failed, the oldest first
+  emberflow dead-letters list state/                       what failed, oldest first
   emberflow dead-letters list state/ --json | jq .error
-  emberflow dead-letters show state/ 1f0c                  one letter in full; the beginning of its id will do
-  emberflow dead-letters redrive state/ 1f0c 77ab          another try for two of them
-  emberflow dead-letters redrive state/ --all              ... for all that were not tried again yet
+  emberflow dead-letters show state/ 1f0c                  one letter in full; a prefix of its id is enough
+  emberflow dead-letters redrive state/ 1f0c 77ab          retry two of them
+  emberflow dead-letters redrive state/ --all              retry all that were not redriven yet
   emberflow dead-letters redrive state/ --all --to inputs.jsonl
 
-DIR is the checkpoint directory of the job. Letters are written if the agents' option 'on-error' is 'dead-letter' and
-the program does not take their stream itself. A redriven input is taken in by the job, exactly once, as an input of its
-key: within a second if the job runs, else when it is started again. Letters of a job whose
-input is bounded are refused, because it takes in nothing more: write the inputs to a file with --to.
+DIR is the checkpoint directory of the job. Dead letters are written if the agents' option 'on-error' is 'dead-letter' and
+the program does not consume their stream itself. The job processes a redriven input exactly once, as an input of its
+key: within a second if it is running, otherwise when it is started again. Letters of a job with bounded input are
+rejected, because such a job reads no further input: write the inputs to a file with --to.
 
 {EXIT_CODES_HELP}"""
 
@@ -42,22 +42,22 @@ def add_parser(subparsers: Any) -> None:
     commands = add_command_group(
         subparsers,
         "dead-letters",
-        "inputs that agents could not deal with",
+        "list and redrive inputs that agents could not process",
         EPILOG,
-        description="Lists the dead letters of agents, and has them tried again.",
+        description="Lists the dead letters of agents, and redrives them.",
     )
-    listing = _command(commands, "list", "print the letters, the oldest first")
-    listing.add_argument("--new", action="store_true", help="only those that were not redriven")
+    listing = _command(commands, "list", "print the dead letters, oldest first")
+    listing.add_argument("--new", action="store_true", help="only letters that were not redriven")
     listing.set_defaults(run=run_list)
     showing = _command(commands, "show", "print one letter in full")
-    showing.add_argument("id", metavar="ID", help="the letter's id, or the beginning of it")
+    showing.add_argument("id", metavar="ID", help="the letter's id, or a prefix of it")
     showing.set_defaults(run=run_show)
-    driving = _command(commands, "redrive", "have letters tried again")
-    driving.add_argument("ids", metavar="ID", nargs="*", help="letters by id, or the beginning of it")
+    driving = _command(commands, "redrive", "process letters again")
+    driving.add_argument("ids", metavar="ID", nargs="*", help="ids of letters, or prefixes of them")
     driving.add_argument("--all", action="store_true", help="all letters that were not redriven")
-    driving.add_argument("--again", action="store_true", help="also letters that were redriven before")
+    driving.add_argument("--again", action="store_true", help="include letters that were redriven before")
     driving.add_argument(
-        "--to", metavar="FILE", help='write the inputs there instead, as lines {"key": …, "value": …}'
+        "--to", metavar="FILE", help='write the inputs to this file instead, as lines {"key": …, "value": …}'
     )
     driving.set_defaults(run=run_redrive)
 
@@ -99,9 +99,9 @@ def run_redrive(args: argparse.Namespace) -> int:
     from emberflow.errors import InvalidArgument
 
     if bool(args.ids) == bool(args.all):
-        raise InvalidArgument("which letters?", way_out="name some by their ids, or all of them with --all")
+        raise InvalidArgument("no letters were selected", way_out="give their ids, or --all")
     if args.all:
-        # Letters without an input cannot be tried again; named one by one that is an error, here it is not.
+        # A letter without an input cannot be redriven: an error if it was named, skipped with --all.
         wanted = [letter for letter in letters(args.directory) if letter.body.get("record")]
         wanted = [letter for letter in wanted if args.again or not letter.redriven]
     else:
@@ -115,7 +115,10 @@ def run_redrive(args: argparse.Namespace) -> int:
         print(json.dumps(letter.to_json()) if args.json else f"redriven {_line(letter)}")
     left = len(wanted) - len(done)
     if left:
-        print(f"left out {_counted(left)}: redriven before; --again tries once more", file=sys.stderr)
+        print(
+            f"skipped {_counted(left)}: already redriven; --again redrives once more",
+            file=sys.stderr,
+        )
     if not wanted:
         print(f"there is nothing to redrive in {args.directory}", file=sys.stderr)
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`emberflow demo`: hands over to `emberflow.demo`, which is loaded only then."""
+"""`emberflow demo`: runs `emberflow.demo`, which is imported only then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def add_parser(subparsers: Any) -> None:
     """Adds `demo` to the command line."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "demo",
-        help="see it work on this machine",
+        help="run a demonstration on this machine",
         description="Runs a small program and shows what happens, step by step.",
         usage="emberflow demo [-- OPTIONS OF THE DEMO]",
         epilog=f"examples:\n  emberflow demo\n  emberflow demo -- --help\n\n{EXIT_CODES_HELP}",
@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the demo with what stands after `--`."""
+    """Runs the demo with the arguments after `--`."""
     demo = importlib.import_module("emberflow.demo")
     code: int | None = demo.main(args.program_args)
     return code or 0

@@ -1,7 +1,7 @@
-"""`emberflow doctor`: what this machine has, what it lacks, and the command that mends it.
+"""`emberflow doctor`: what this machine has, what it lacks, and the command that fixes it.
 
-Looks at installed versions through package metadata and never imports the packages, so a broken one cannot break
-the doctor. Starts no Spark.
+Reads installed versions from package metadata and never imports the packages, so that a broken one cannot break the
+command. Starts no Spark.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ CONNECT_PACKAGES = {
 
 EPILOG = f"""\
 examples:
-  emberflow doctor                   check for the engine that would be chosen here
+  emberflow doctor                   check for the default engine
   emberflow doctor --engine spark    check for Spark, installed or not
-  emberflow doctor --json            the same for a program
+  emberflow doctor --json            the same as JSON
 
 {EXIT_CODES_HELP}"""
 
@@ -69,10 +69,10 @@ def add_parser(subparsers: Any) -> None:
         "doctor",
         "check this machine",
         EPILOG,
-        description="Checks what this machine has and says how to mend what is missing.",
+        description="Checks this machine and shows how to fix what is missing.",
     )
     parser.add_argument(
-        "--engine", choices=("local", "spark"), help="default: spark if pyspark is installed, else local"
+        "--engine", choices=("local", "spark"), help="default: spark if pyspark is installed, otherwise local"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def diagnose(engine: str | None = None) -> Diagnosis:
-    """Runs the checks for `engine`, or for the one that would be chosen here."""
+    """Runs the checks for `engine`, or for the default engine of this machine."""
     chosen = engine or ("spark" if installed("pyspark") else "local")
     checks = [_check_python(), *_check_packages(CORE_PACKAGES, "pip install --upgrade emberflow")]
     if chosen == "spark":
@@ -130,7 +130,7 @@ def _check_packages(wanted: dict[str, str], mend: str) -> list[Check]:
 
 
 def _check_connect() -> list[Check]:
-    """One line for all of Spark Connect: a program on a local or classic master runs without it."""
+    """One line for all of Spark Connect: a program on a local or classic master does not need it."""
     bad = [c for c in _check_packages(CONNECT_PACKAGES, INSTALL_SPARK) if c.status is Status.BROKEN]
     if not bad:
         return [Check.ok("spark connect", "ready")]
@@ -150,7 +150,7 @@ def _check_java() -> Check:
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    """The diagnosis for a reader."""
+    """The diagnosis as text."""
     width = max(len(check.name) for check in diagnosis.checks)
     lines: list[str] = []
     for check in diagnosis.checks:
@@ -163,13 +163,13 @@ def as_text(diagnosis: Diagnosis) -> str:
     else:
         lines.append(f"The {diagnosis.engine} engine cannot run here yet.")
         if diagnosis.engine == "spark" and diagnose("local").ready:
-            lines.append("Meanwhile `--engine local` runs programs without Spark and Java.")
+            lines.append("Until then, `--engine local` runs programs without Spark and Java.")
     if diagnosis.engine == "local" and installed("pyspark") is None:
         lines.append(f"Spark is not installed; to use it: {INSTALL_SPARK}")
     return "\n".join(lines)
 
 
 def as_json(diagnosis: Diagnosis) -> str:
-    """The diagnosis for a program: `{"engine", "ready", "checks": [{"name", "status", "found", "mend"}]}`."""
+    """The diagnosis as JSON: `{"engine", "ready", "checks": [{"name", "status", "found", "mend"}]}`."""
     checks = [asdict(check) for check in diagnosis.checks]
     return json.dumps({"engine": diagnosis.engine, "ready": diagnosis.ready, "checks": checks}, indent=2)

@@ -1,4 +1,4 @@
-"""`emberflow events`: shows what agents did, from the event logs that they leave."""
+"""`emberflow events`: shows what agents did, from their event logs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ examples:
   emberflow events show logs/ --type OutputEvent --json | jq .attributes
   emberflow events show logs/ --follow                 as they happen, until Ctrl-C
 
-PATH is the directory that the agent's option 'baseLogDir' names (all agents and processes below it are merged by
-time), or one .jsonl file. An event that a repeated micro-batch logged again is shown once. Times are UTC.
+PATH is the directory given as the agent's option 'baseLogDir' (all agents and processes below it are merged by
+time), or one .jsonl file. An event that was logged again by a repeated micro-batch is shown once. Times are UTC.
 
 {EXIT_CODES_HELP}"""
 
@@ -55,7 +55,7 @@ def add_parser(subparsers: Any) -> None:
         "show",
         "print events as a table, as trees or as JSON",
         EPILOG,
-        description="Prints the events of a log, the oldest first.",
+        description="Prints the events of a log, oldest first.",
     )
     show.add_argument("path", metavar="PATH", help="a directory with event logs, or one file")
     form = show.add_mutually_exclusive_group()
@@ -65,10 +65,8 @@ def add_parser(subparsers: Any) -> None:
     form.add_argument("--json", action="store_true", help="one JSON object per line, as in the log")
     show.add_argument("--agent", metavar="A", help="only this agent")
     show.add_argument("--key", metavar="K", help="only this key; one that is a list as JSON: '[\"a\", 1]'")
-    show.add_argument(
-        "--run", metavar="R", dest="run_id", help="only this run; the beginning of its id will do"
-    )
-    show.add_argument("--type", metavar="T", help="only this event type; with --tree: runs that have one")
+    show.add_argument("--run", metavar="R", dest="run_id", help="only this run; a prefix of its id is enough")
+    show.add_argument("--type", metavar="T", help="only this event type; with --tree: runs that contain one")
     show.add_argument(
         "--since", metavar="TIME", type=_moment, help="2026-01-31T12:00, or 30s, 10m, 2h, 1d ago"
     )
@@ -78,16 +76,16 @@ def add_parser(subparsers: Any) -> None:
         type=_positive,
         help=f"only the last N events; with --tree: runs, default {_LAST_RUNS}",
     )
-    show.add_argument("--follow", action="store_true", help="go on with new events until Ctrl-C")
+    show.add_argument("--follow", action="store_true", help="keep printing new events until Ctrl-C")
     show.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what was asked for; a path that is not there is wrong usage, a log without a match is not."""
+    """Prints the selected events; a path that does not exist is wrong usage, a log without a match is not."""
     try:
         return _follow(args) if args.follow else _show(args)
     except BrokenPipeError:
-        # `| head` has seen enough. Python would complain once more while it closes stdout.
+        # `| head` has closed the pipe. Python would complain once more while it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
 
@@ -183,9 +181,9 @@ def _explain(path: str, counts: ReadCounts, printed: int) -> None:
     if counts.bad:
         _note(f"passed over {_counted(counts.bad, 'line')} that are no events")
     if counts.torn:
-        _note(f"passed over half a line at the end of {_counted(counts.torn, 'file')}")
+        _note(f"skipped a truncated line at the end of {_counted(counts.torn, 'file')}")
     if counts.newer:
-        _note(f"passed over {_counted(counts.newer, 'line')} of a newer format; a newer emberflow reads them")
+        _note(f"skipped {_counted(counts.newer, 'line')} of a newer format; a newer emberflow reads them")
 
 
 def _counted(count: int, what: str) -> str:
@@ -228,7 +226,7 @@ def _key(text: str | None) -> Any:
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number greater than 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number greater than 0")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""What the exit code of every `emberflow` command means; the one place that says so."""
+"""The exit codes of all `emberflow` commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
 
 EXIT_CODES_HELP = """\
 exit codes:
-  0    done
+  0    success
   1    the job failed, or the program raised an error
   2    wrong usage, or a program that cannot be run
   3    this machine lacks something (see `emberflow doctor`)
@@ -28,7 +28,7 @@ exit codes:
 
 
 def exit_code_of(error: EmberflowError) -> ExitCode:
-    """The exit code an error of emberflow leads to."""
+    """The exit code for an error."""
     if isinstance(error, ProgramError):
         return ExitCode.BAD_PROGRAM
     if isinstance(error, EnvironmentProblem):

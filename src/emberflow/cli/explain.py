@@ -1,4 +1,4 @@
-"""`emberflow explain`: shows what a program compiles to, without running the job."""
+"""`emberflow explain`: shows the plan of a program without running the job."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the plan; a program that never executes anything is a bad program."""
+    """Prints the plan; a program that never calls execute() is an error."""
     from emberflow.plan.explain_mode import Explained
 
     variables = {"EMBERFLOW_EXPLAIN": str(args.format)}

@@ -1,4 +1,4 @@
-"""Checks of the machine itself for `emberflow doctor`: processors, memory, disk, variables that mislead Spark."""
+"""Checks of the machine for `emberflow doctor`: processors, memory, disk, environment variables that mislead Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCAL_DISK_GIB = 0.25
 
 
 class Status(StrEnum):
-    """How a check went: `BROKEN` keeps the engine from running, `WARNING` does not."""
+    """The result of a check: `BROKEN` prevents the engine from running, `WARNING` does not."""
 
     OK = "ok"
     WARNING = "warning"
@@ -36,7 +36,7 @@ class Check:
     status: Status
     found: str
     mend: str
-    """The command or the step that mends it; empty when there is nothing to mend."""
+    """The command or step that fixes the problem; empty if there is none."""
 
     @classmethod
     def ok(cls, name: str, found: str) -> Check:
@@ -52,35 +52,35 @@ class Check:
 
 
 def check_resources(*, for_spark: bool) -> list[Check]:
-    """Processors, memory and disk; too little of them is a warning, since a small job may still fit."""
+    """Processors, memory and disk; too little is only a warning, since a small job may still fit."""
     memory = LOCAL_MEMORY_GIB if not for_spark else SPARK_MEMORY_GIB
     disk = LOCAL_DISK_GIB if not for_spark else SPARK_DISK_GIB
     return [Check.ok("processors", str(processors())), _check_memory(memory), _check_disk(disk)]
 
 
 def check_spark_variables(environ: Mapping[str, str] | None = None) -> list[Check]:
-    """Variables left over from another Spark that would be obeyed silently."""
+    """Variables left over from another Spark installation, which Spark would use silently."""
     variables = os.environ if environ is None else environ
     checks: list[Check] = []
     spark_home = variables.get("SPARK_HOME")
     if spark_home:
-        found = f"{spark_home}: this Spark is used, not the one of the pyspark package"
+        found = f"{spark_home}: this Spark is used instead of the pyspark package"
         checks.append(Check.warning("SPARK_HOME", found, "unset SPARK_HOME"))
     worker = variables.get("PYSPARK_PYTHON")
     if worker and _resolved(worker) != _resolved(sys.executable):
-        found = f"{worker}: workers run on it, not on {sys.executable}"
+        found = f"{worker}: workers run on it instead of {sys.executable}"
         checks.append(Check.warning("PYSPARK_PYTHON", found, "unset PYSPARK_PYTHON"))
     return checks
 
 
 def _resolved(program: str) -> str | None:
-    # Not through symlinks: an environment's python is a link, and the link is what makes it that environment.
+    # Do not resolve symlinks: an environment's python is a symlink, which is what identifies the environment.
     found = shutil.which(program)
     return os.path.abspath(found) if found else None
 
 
 def processors() -> int:
-    """The processors this process may use."""
+    """The number of processors that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -92,12 +92,14 @@ def _check_memory(wanted_gib: float) -> Check:
         return Check.ok("memory", "unknown")
     found = f"{available / GIB:.1f} GiB available"
     if available < wanted_gib * GIB:
-        return Check.warning("memory", found, f"free at least {wanted_gib:g} GiB, or give the container more")
+        return Check.warning(
+            "memory", found, f"free at least {wanted_gib:g} GiB, or raise the container's limit"
+        )
     return Check.ok("memory", found)
 
 
 def available_memory() -> int | None:
-    """Bytes this process can still take: what the system has, or what is left of its container's limit."""
+    """Bytes that this process can still allocate: what the system has, or what is left of its container's limit."""
     amounts = [amount for amount in (_system_memory(), _cgroup_memory()) if amount is not None]
     return min(amounts, default=None)
 
@@ -130,6 +132,6 @@ def _check_disk(wanted_gib: float) -> Check:
     found = f"{free / GIB:.1f} GiB free in {folder}"
     if free < wanted_gib * GIB:
         return Check.warning(
-            "disk", found, f"free at least {wanted_gib:g} GiB, or point TMPDIR to a bigger disk"
+            "disk", found, f"free at least {wanted_gib:g} GiB, or point TMPDIR to a larger disk"
         )
     return Check.ok("disk", found)

@@ -1,6 +1,6 @@
-"""Entry point of the `emberflow` command: picks the subcommand and turns errors into exit codes.
+"""Entry point of the `emberflow` command: selects the subcommand and turns errors into exit codes.
 
-Imports nothing heavy, so that `emberflow --help` answers at once; a command imports what it needs when it runs.
+Imports nothing heavy, so that `emberflow --help` is fast; a command imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ COMMANDS = (run, explain, events, approvals, dead_letters, checkpoints, savepoin
 
 EXAMPLES = """\
 examples:
-  emberflow demo                              see it work
+  emberflow demo                              run a demonstration
   emberflow run pipeline.py --engine local    run a program in this process, without Java
   emberflow explain pipeline.py               show what the program compiles to
   emberflow events show logs/                 show what an agent did
-  emberflow approvals list state/             what agents ask people
-  emberflow dead-letters list state/          what agents could not do
-  emberflow savepoint inspect PATH            what a savepoint holds
+  emberflow approvals list state/             list open questions of agents
+  emberflow dead-letters list state/          list inputs that agents could not process
+  emberflow savepoint inspect PATH            show what a savepoint contains
   emberflow doctor                            check this machine
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; wrong usage raises SystemExit(2), as argparse does."""
+    """Runs one command and returns its exit code; wrong usage raises SystemExit(2), as in argparse."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     own, for_program = _split_at_double_dash(arguments)
     parser = _build_parser()
@@ -76,7 +76,7 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 def installed_version() -> str:
-    """The version of the installed package; `unknown` when it runs from a bare source tree."""
+    """The version of the installed package; `unknown` when it runs from an uninstalled source tree."""
     try:
         return importlib.metadata.version("emberflow")
     except importlib.metadata.PackageNotFoundError:
@@ -84,7 +84,7 @@ def installed_version() -> str:
 
 
 def _split_at_double_dash(arguments: list[str]) -> tuple[list[str], list[str]]:
-    # By hand: argparse removes only some of the `--` it meets, and which ones differs between Python versions.
+    # Split by hand: argparse removes only some of the `--` separators, depending on the Python version.
     if "--" not in arguments:
         return arguments, []
     cut = arguments.index("--")

@@ -1,4 +1,4 @@
-"""`emberflow run`: runs a program with engine, parallelism and checkpoint directory given from outside."""
+"""`emberflow run`: runs a program with an engine, parallelism and checkpoint directory from the command line."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ examples:
   emberflow run pipeline.py --from-savepoint savepoints/monday --checkpoint-dir state/new
   emberflow run pipeline.py --quiet -- --input orders.csv
 
---parallelism, --checkpoint-dir and --from-savepoint win over what the program sets; --engine and --master stand for a choice that
-the program leaves open.
+--parallelism, --checkpoint-dir and --from-savepoint override what the program sets; --engine and --master apply only where
+the program does not choose itself.
 
 {EXIT_CODES_HELP}"""
 
 NOTHING_EXECUTED = """\
 {program} ended without executing a job
   what to do: call env.execute() at the end of the program; if it does so only `if __name__ == "__main__"`, or on some \
-condition, check that it gets there"""
+  condition, check that this line is reached"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -53,17 +53,17 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--checkpoint-dir",
         metavar="DIR",
-        help="where state lives; a second run goes on where the first stopped",
+        help="where state is stored; a second run continues where the first stopped",
     )
     parser.add_argument(
         "--from-savepoint",
         metavar="PATH",
-        help="begin where the savepoint was taken, unless the checkpoint directory has a checkpoint",
+        help="start from this savepoint, unless the checkpoint directory has a checkpoint",
     )
     parser.add_argument(
         "--allow-non-restored-state",
         action="store_true",
-        help="leave out the savepoint's state of steps that the program no longer has",
+        help="drop the savepoint's state of steps that the program no longer has",
     )
     parser.add_argument(
         "--take-over",
@@ -73,7 +73,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--accept-sinks",
         action="store_true",
-        help="go on although a sink has lost output, or is another folder: write only what is still to come",
+        help="continue although a sink has lost output or is another folder: write only new output",
     )
     parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def environment_of(args: argparse.Namespace) -> dict[str, str]:
-    """The EMBERFLOW_* variables the options stand for."""
+    """The EMBERFLOW_* variables for the given options."""
     variables: dict[str, str] = {}
     if args.engine is not None:
         variables["EMBERFLOW_ENGINE"] = args.engine

@@ -1,4 +1,4 @@
-"""`emberflow savepoint`: makes savepoints of checkpoint directories, shows what is in them and changes it."""
+"""`emberflow savepoint`: creates savepoints from checkpoint directories, inspects and edits them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\
 examples:
-  emberflow savepoint create state/orders savepoints/monday     of a stopped job's checkpoint directory
+  emberflow savepoint create state/orders savepoints/monday     from a stopped job's checkpoint directory
   emberflow savepoint inspect savepoints/monday                 steps, sources, sizes
   emberflow savepoint inspect savepoints/monday --step totals --key ann
-  emberflow savepoint edit savepoints/monday savepoints/mended --step totals --key ann --set count=0
-  emberflow savepoint edit savepoints/mended savepoints/without --step totals --key bob --delete
-  emberflow run pipeline.py --from-savepoint savepoints/mended
+  emberflow savepoint edit savepoints/monday savepoints/fixed --step totals --key ann --set count=0
+  emberflow savepoint edit savepoints/fixed savepoints/without --step totals --key bob --delete
+  emberflow run pipeline.py --from-savepoint savepoints/fixed
 
-A key is read as JSON where it is JSON (1, "1", ["a", 2]: a list stands for a tuple), else as the text it is.
+A key is parsed as JSON if it is valid JSON (1, "1", ["a", 2]; a list stands for a tuple), otherwise taken as a string.
 
 {EXIT_CODES_HELP}"""
 
@@ -39,41 +39,39 @@ def add_parser(subparsers: Any) -> None:
     commands = add_command_group(
         subparsers,
         "savepoint",
-        "make, look at and change savepoints",
+        "create, inspect and edit savepoints",
         EPILOG,
         description="A savepoint is a copy of a job's state that another version of the program can start from.",
     )
-    create = add_command(commands, "create", "make a savepoint of a job's checkpoint directory", EPILOG)
-    create.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR", help="of a job that does not run")
+    create = add_command(commands, "create", "create a savepoint from a job's checkpoint directory", EPILOG)
+    create.add_argument("checkpoint_dir", metavar="CHECKPOINT_DIR", help="of a job that is not running")
     create.add_argument("savepoint_dir", metavar="SAVEPOINT_DIR", help="must not exist yet")
-    create.add_argument(
-        "--master", help='Spark master to read the state of a Spark job with, e.g. "local[2]"'
-    )
+    create.add_argument("--master", help='Spark master for reading the state of a Spark job, e.g. "local[2]"')
     create.add_argument(
         "--call-store",
         metavar="ADDRESS",
-        help="the job's option call_store, where its address holds a password or settings",
+        help="the job's option call_store, if its address contains a password or settings",
     )
     create.set_defaults(run=_create)
 
-    inspect = add_command(commands, "inspect", "show what a savepoint holds", EPILOG)
+    inspect = add_command(commands, "inspect", "show what a savepoint contains", EPILOG)
     inspect.add_argument("path", metavar="PATH", help="the savepoint's directory")
-    inspect.add_argument("--step", metavar="UID", help="the keys of this step")
-    inspect.add_argument("--key", metavar="K", help="only this key, with all its values")
+    inspect.add_argument("--step", metavar="UID", help="show the keys of this step")
+    inspect.add_argument("--key", metavar="K", help="show only this key, with all its values")
     inspect.add_argument(
         "--limit", metavar="N", type=int, default=_SHOWN_KEYS, help=f"at most N keys (default {_SHOWN_KEYS})"
     )
     inspect.add_argument("--json", action="store_true", help="as JSON; with --step: one key per line")
     inspect.set_defaults(run=_inspect)
 
-    edit = add_command(commands, "edit", "write a changed copy of a savepoint", EPILOG)
-    edit.add_argument("path", metavar="PATH", help="the savepoint's directory; it stays as it is")
+    edit = add_command(commands, "edit", "write an edited copy of a savepoint", EPILOG)
+    edit.add_argument("path", metavar="PATH", help="the savepoint's directory; it is not modified")
     edit.add_argument("out", metavar="OUT", help="the new savepoint; must not exist yet")
     edit.add_argument("--step", metavar="UID", required=True, help="the step whose state is changed")
     edit.add_argument("--key", metavar="K", required=True, help="the key whose state is changed")
     change = edit.add_mutually_exclusive_group(required=True)
     change.add_argument(
-        "--set", metavar="NAME=JSON", action="append", help="the value of one of its states; may be repeated"
+        "--set", metavar="NAME=JSON", action="append", help="new value of one of its states; may be repeated"
     )
     change.add_argument("--delete", action="store_true", help="remove the key's state")
     edit.set_defaults(run=_edit)
@@ -153,17 +151,17 @@ def _assignment(text: str, step: StateStep, key: Any) -> tuple[str, Any]:
         return name, _like((known or {}).get(name), json.loads(value))
     except ValueError as error:
         raise InvalidArgument(
-            f"the value {value!r} is not JSON", way_out="texts are written with quotes: --set name='\"ann\"'"
+            f"the value {value!r} is not JSON", way_out="strings need quotes: --set name='\"ann\"'"
         ) from error
 
 
 def _like(before: Any, value: Any) -> Any:
-    """JSON has no tuples; where one was, one stays."""
+    """JSON has no tuples: where the old value has a tuple, the new list becomes one."""
     return _tuples(value) if isinstance(before, tuple) else value
 
 
 def parse_key(text: str) -> Any:
-    """A key as it is written on the command line."""
+    """Parses a key as given on the command line."""
     try:
         return _tuples(json.loads(text))
     except ValueError:
@@ -216,7 +214,7 @@ def _totals(savepoint: Savepoint) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as people read them."""
+    """A number of bytes in readable units."""
     for unit, factor in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"

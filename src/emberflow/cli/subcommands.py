@@ -1,4 +1,4 @@
-"""How a command is added to the command line: one look of `--help`, no abbreviated options."""
+"""Adds commands to the command line: a uniform `--help`, no abbreviated options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 def add_command(
     commands: Any, name: str, what: str, epilog: str, *, description: str = "", usage: str | None = None
 ) -> argparse.ArgumentParser:
-    """`what` says what it does, in a few words; `description` says it again above its own help, if that needs more."""
+    """Adds a command. `what` is its short help; `description` replaces it at the top of the command's own help."""
     return commands.add_parser(
         name,
         help=what,
@@ -22,13 +22,13 @@ def add_command(
 
 
 def add_command_group(commands: Any, name: str, what: str, epilog: str, *, description: str) -> Any:
-    """A command that has commands of its own, such as `emberflow approvals`; returns what those are added to."""
+    """Adds a command with subcommands, such as `emberflow approvals`; returns the object to add them to."""
     group = add_command(commands, name, what, epilog, description=description)
     return group.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
 
 def directory_command(commands: Any, name: str, what: str, epilog: str) -> argparse.ArgumentParser:
-    """One that looks into a job's checkpoint directory."""
+    """Adds a subcommand that takes a job's checkpoint directory."""
     made = add_command(commands, name, what, epilog)
     made.add_argument("directory", metavar="DIR", help="the checkpoint directory of the job")
     return made

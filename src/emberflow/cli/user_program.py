@@ -1,7 +1,7 @@
-"""Runs a user's program inside this process as `python program.py` would; used by `run` and `explain`.
+"""Runs a user's program inside this process like `python program.py`; used by `run` and `explain`.
 
-Options reach the program's environment as EMBERFLOW_* variables, which the public API reads. Everything that is
-changed in this process (sys.argv, sys.path, os.environ) is put back when the program ends.
+Options are passed to the program's environment as EMBERFLOW_* variables, which the public API reads. Everything that is
+changed in this process (sys.argv, sys.path, os.environ) is restored when the program ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emberflow.errors import EmberflowError, ProgramError
 def run_program(
     program: str, arguments: Sequence[str], *, variables: Mapping[str, str], show_traceback: bool
 ) -> int:
-    """The program's exit code. Errors of emberflow are printed as their message alone, unless a traceback is wanted."""
+    """Runs the program and returns its exit code. Errors of emberflow are printed without a traceback unless one is wanted."""
     path = _checked(program)
     with _as_python_would(path, program, arguments, variables):
         try:
@@ -60,7 +60,7 @@ def _as_python_would(
     saved_variables = {name: os.environ.get(name) for name in variables}
     sys.argv = [program, *arguments]
     if not sys.flags.safe_path:
-        # Python puts the folder of the script here, symlinks resolved; until now it is the folder of this command.
+        # Like Python, put the script's folder first, symlinks resolved; until now it is the folder of this command.
         sys.path[0] = str(path.resolve().parent)
     os.environ.update(variables)
     try:
@@ -76,7 +76,7 @@ def _as_python_would(
 
 
 def _print_traceback(error: BaseException, path: Path) -> None:
-    """The traceback from the program's first line on: the frames of this command and of runpy explain nothing."""
+    """Prints the traceback from the program's first line on, without the frames of this command and of runpy."""
     frame = error.__traceback__
     while frame is not None and Path(frame.tb_frame.f_code.co_filename) != path:
         frame = frame.tb_next

@@ -1,7 +1,7 @@
 """Compares version numbers for `emberflow doctor`.
 
-Only what the package's own requirements use (`==4.3.*`, `>=`, `<` on dotted numbers), so that the light
-core needs no dependency for it.
+Supports only what the package's own requirements use (`==4.3.*`, `>=`, `<` on dotted numbers), so that the core needs
+no dependency for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _meets(version: str, clause: str) -> bool:
         return _compare(version, clause[2:]) >= 0
     if clause.startswith("<"):
         return _compare(version, clause[1:]) < 0
-    raise ValueError(f"version clause {clause!r}: only ==X.*, >= and < are understood")
+    raise ValueError(f"version clause {clause!r}: only ==X.*, >= and < are supported")
 
 
 def _compare(left: str, right: str) -> int:

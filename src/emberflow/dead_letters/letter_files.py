@@ -1,9 +1,9 @@
-"""Dead letters as files below the checkpoint directory, and the way back.
+"""Dead letters as files in the checkpoint directory, and the source of redriven ones.
 
-`<checkpoint_dir>/dead-letters/<agent>/letters/` is written by a file sink, exactly once, a line of JSON for each letter.
-`…/redrive/<number>.json` are letters that somebody wants to be tried again (`dead_letters/redrive.py` writes them); the
-agent reads them as one more source, whose position says which it has taken: each is taken in exactly once. `…/redrive/.next`
-is the number behind the last file, so that one that is gone is missed.
+`<checkpoint_dir>/dead-letters/<agent>/letters/` is written by a file sink, exactly once, one line of JSON per letter.
+`…/redrive/<number>.json` are letters to be processed again (`dead_letters/redrive.py` writes them); the agent reads them
+as another source, whose position is the next number, so each is processed exactly once. `…/redrive/.next` is the number
+after the last file, so that a missing file is detected.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from emberflow.events.stored_files import corrupt, parse_json, read_bytes, read_
 DEAD_LETTERS_FOLDER = "dead-letters"
 LETTERS, REDRIVE = "letters", "redrive"
 VERSION = 2
-"""Of letters, redriven ones and their number. The first one had no checksums."""
+"""Version of letters, redrive requests and their number. Version 1 had no checksums."""
 NEXT = ".next"
 REDRIVEN = ("id", "timestamp", "record")
-"""What is kept of a letter for its other try."""
+"""What is stored of a letter to process it again."""
 _LOST_NUMBER = "restore the file; without a copy, delete it if no file was ever removed from its folder: a number must not be used twice"
 EMPTY_REDRIVE = (
-    'restore the file, or replace its content by {"version": 1, "letters": []}: its letters are then not tried again, '
-    "unless that is asked for once more"
+    'restore the file, or replace its content by {"version": 1, "letters": []}: its letters are then not processed again, '
+    "unless they are redriven once more"
 )
 INPUT = "_input_event"
 LOOK_EVERY_S = 0.5
@@ -44,19 +44,19 @@ _LONGEST_NAME = 80
 
 
 def letters_folder(checkpoint_dir: str, agent: str) -> str:
-    """Where an agent's letters are kept."""
+    """The folder of an agent's dead letters."""
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", agent)[:_LONGEST_NAME]
-    # Names that had to be changed stay apart: what is redriven must not reach another agent.
+    # Keep sanitized names distinct: a redriven letter must not reach another agent.
     name = agent if safe == agent and safe else f"{safe or '_'}-{text_identity(agent)}"
     return os.path.join(checkpoint_dir, DEAD_LETTERS_FOLDER, name)
 
 
 class LetterEncoder(Encoder[Any]):
-    """A letter as JSON for people and tools; beside it the record itself, for the way back."""
+    """Writes a letter as JSON for people and tools, together with the pickled record for redriving it."""
 
     def __init__(self, takes_pairs: bool, *, bounded: bool = False) -> None:
         self._takes_pairs = takes_pairs
-        # Of a job that reads no letters after its first start: who asks for another try must be told.
+        # A bounded job reads no letters after its first start: `redrive` must be able to reject them.
         self._extra = {"bounded": True} if bounded else {}
 
     def encode(self, value: Any) -> bytes:
@@ -67,7 +67,7 @@ class LetterEncoder(Encoder[Any]):
             try:
                 record = base64.b64encode(encode(given)).decode()
             except NotSerializable:
-                record = None  # Read by people all the same.
+                record = None  # The letter can still be read by people.
         shown = {**letter, "key": _plain(letter["key"]), "input": _plain(letter["input"])}
         body = {"version": VERSION, **shown, **self._extra, "record": record}
         return (json.dumps(sealed(body)) + "\n").encode()
@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
 
 
 def letter_sink(folder: str, *, takes_pairs: bool, bounded: bool) -> FileSink[Any]:
-    """The sink of letters that the program does not take itself."""
+    """The sink of letters whose stream the program does not consume itself."""
     config = OutputFileConfig.builder().with_part_prefix("letters").with_part_suffix(".jsonl").build()
     encoder = LetterEncoder(takes_pairs, bounded=bounded)
     builder = FileSink.for_row_format(os.path.join(folder, LETTERS), encoder)
@@ -94,35 +94,35 @@ def redrive_file(folder: str, number: int) -> str:
 
 
 def next_number(folder: str) -> int:
-    """Behind the last file of redriven letters that was ever written; 0 if that is not known. Raises CorruptData."""
+    """The number after the last redrive file that was ever written; 0 if unknown. Raises CorruptData."""
     path = Path(folder, REDRIVE, NEXT)
     try:
         data = read_bytes(path)
     except FileNotFoundError:
         return 0
     if data.isdigit():
-        return int(data)  # As the first version wrote it.
+        return int(data)  # Written by version 1.
     number: Any = parse_json(
         path, data, newest=VERSION, version="version", way_out=_LOST_NUMBER, unchecked=1
     ).get("next")
     if not isinstance(number, int):
-        raise corrupt(path, "it holds no number", _LOST_NUMBER)
+        raise corrupt(path, "it does not contain a number", _LOST_NUMBER)
     return number
 
 
 def redriven_letters(path: Path) -> list[dict[str, Any]]:
-    """Of one file. Raises FileNotFoundError, CorruptData, and CheckpointUnusable where the disk fails."""
+    """The letters of one file. Raises FileNotFoundError, CorruptData, or CheckpointUnusable if the disk fails."""
     body = read_json(path, newest=VERSION, version="version", way_out=EMPTY_REDRIVE, unchecked=1)
     try:
         return [{name: letter[name] for name in REDRIVEN} for letter in body["letters"]]
     except (KeyError, TypeError) as error:
-        raise corrupt(path, "it holds no list of letters", EMPTY_REDRIVE) from error
+        raise corrupt(path, "it does not contain a list of letters", EMPTY_REDRIVE) from error
 
 
 class RedriveSource(Source[Any]):
-    """Letters to be tried again, in the order in which that was asked for. A position is the number of the next file.
+    """Redriven letters, in the order of the requests. A position is the number of the next file.
 
-    A bounded one ends with what is there when it is read.
+    A bounded source ends with the files that exist when it is read.
     """
 
     def __init__(self, folder: str, *, bounded: bool) -> None:
@@ -155,24 +155,24 @@ class RedriveSource(Source[Any]):
             chunk = self._file(number)
             if chunk is None:
                 raise SourceFailed(
-                    f"the redriven letters in {redrive_file(self._folder, number)} were read before, and are gone now",
-                    way_out="put the file back; the job deletes nothing that it may have to read again",
+                    f"the redriven letters in {redrive_file(self._folder, number)} were read before, but the file is gone",
+                    way_out="restore the file; the job deletes nothing that it may have to read again",
                 )
             yield chunk
 
     def _check_nothing_follows(self, number: int) -> None:
-        """Files come in order: behind one that is not there yet, there is none."""
+        """Raises if a later file exists: files are written in order, so none can follow a missing one."""
         try:
             names = os.listdir(os.path.join(self._folder, REDRIVE))
         except FileNotFoundError:
             return
         path = redrive_file(self._folder, number)
         later = any(name.endswith(".json") and name > os.path.basename(path) for name in names)
-        # Looked for last: it may have been written meanwhile.
+        # Checked last: it may have been written in the meantime.
         if (later or next_number(self._folder) > number) and not os.path.exists(path):
             raise SourceFailed(
                 f"the redriven letters in {path} are missing",
-                cause="later ones are there" if later else f"{NEXT} says that they were written",
+                cause="later ones exist" if later else f"{NEXT} says that they were written",
                 way_out=EMPTY_REDRIVE,
             )
 

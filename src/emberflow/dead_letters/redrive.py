@@ -1,6 +1,6 @@
-"""Dead letters as people see them: listing what agents could not do, and asking for another try.
+"""Lists dead letters and redrives them; used by the command line.
 
-Reads and writes the files of `dead_letters/letter_files.py`; a job need not run meanwhile.
+Reads and writes the files of `dead_letters/letter_files.py`; the job need not be running.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOVE_AWAY = (
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One dead letter. `redriven` says that another try was asked for."""
+    """One dead letter. `redriven` says whether it was redriven already."""
 
     body: dict[str, Any]
     folder: Path
@@ -53,7 +53,7 @@ class Letter:
 
 
 def letters(checkpoint_dir: str | Path) -> list[Letter]:
-    """All letters below a checkpoint directory, the oldest first."""
+    """All letters in a checkpoint directory, oldest first."""
     if not Path(checkpoint_dir).is_dir():
         raise InvalidArgument(
             f"there is no directory {str(checkpoint_dir)!r}",
@@ -68,14 +68,14 @@ def letters(checkpoint_dir: str | Path) -> list[Letter]:
 
 
 def chosen(checkpoint_dir: str | Path, ids: Sequence[str]) -> list[Letter]:
-    """The letters with these ids, or beginnings of them; raises InvalidArgument for one that is not there."""
+    """The letters with these ids or prefixes of ids; raises InvalidArgument for one that does not exist or is ambiguous."""
     known = letters(checkpoint_dir)
     picked: dict[str, Letter] = {}
     for given in ids:
         matching = [letter for letter in known if letter.id.startswith(given)] if given else []
         exact = [letter for letter in matching if letter.id == given] or matching
         if len(exact) != 1:
-            what = "is the beginning of several letters" if exact else "names no letter"
+            what = "matches several letters" if exact else "matches no letter"
             raise InvalidArgument(
                 f"{given!r} {what}", way_out=f"emberflow dead-letters list {checkpoint_dir}"
             )
@@ -84,30 +84,30 @@ def chosen(checkpoint_dir: str | Path, ids: Sequence[str]) -> list[Letter]:
 
 
 def redrive(wanted: Sequence[Letter], *, again: bool = False) -> list[Letter]:
-    """Asks for another try of letters; returns those that were asked for now.
+    """Requests that letters are processed again; returns those that were newly requested.
 
-    One that was asked for before is left out, or with `again` tried once more. Raises InvalidArgument for a letter that
-    holds no input, and for one of a job with bounded input, which reads letters at its first start only.
+    A letter that was redriven before is skipped unless `again` is set. Raises InvalidArgument for a letter that
+    contains no input, and for one of a job with bounded input, which reads letters at its first start only.
     """
     for letter in wanted:
         if letter.body.get("bounded"):
             raise InvalidArgument(
                 f"the letter {letter.id} cannot be redriven to its job",
-                cause="the job's input is bounded: it takes in nothing that is added after its first start",
+                cause="the job's input is bounded: it reads nothing that is added after its first start",
                 way_out="emberflow dead-letters redrive ... --to FILE writes the inputs to a file for another run",
             )
         if not letter.body.get("record"):
             raise InvalidArgument(
-                f"the letter {letter.id} cannot be tried again",
+                f"the letter {letter.id} cannot be redriven",
                 cause="it came from a delayed event, not from an input"
                 if letter.body.get("event_type") != "_input_event"
                 else "its input could not be stored",
-                way_out="send an input that leads there, or leave it out",
+                way_out="send an input that leads to it, or leave this letter out",
             )
     done: list[Letter] = []
     for folder in dict.fromkeys(letter.folder for letter in wanted):
         with _locked(folder):
-            # Looked at again behind the lock: somebody else may have asked in between.
+            # Check again while holding the lock: another process may have redriven it in between.
             asked = _redriven(folder)
             mine = [item for item in wanted if item.folder == folder and (again or item.id not in asked)]
             if mine:
@@ -117,7 +117,7 @@ def redrive(wanted: Sequence[Letter], *, again: bool = False) -> list[Letter]:
 
 
 def to_file(wanted: Sequence[Letter], path: str | Path) -> None:
-    """The inputs as lines of JSON, for a job that has ended or another program."""
+    """Writes the inputs as lines of JSON, for a job that has ended or another program."""
     text = "".join(
         json.dumps({"key": item.body["key"], "value": item.body["input"]}) + "\n" for item in wanted
     )
@@ -126,14 +126,14 @@ def to_file(wanted: Sequence[Letter], path: str | Path) -> None:
 
 def _append(folder: Path, wanted: list[Letter]) -> None:
     names = [int(path.stem) for path in (folder / REDRIVE).glob("*.json")]
-    # Never a number again: the job may have read past it, and a file that was removed since.
+    # Never reuse a number: the job may have read past it, and a file may have been removed since.
     number = max(max(names, default=-1) + 1, next_number(str(folder)))
     path = Path(redrive_file(str(folder), number))
     body = {
         "version": VERSION,
         "letters": [{name: letter.body[name] for name in REDRIVEN} for letter in wanted],
     }
-    # It appears whole: a job may be reading the folder.
+    # Written atomically: a job may be reading the folder.
     _attempt(path, lambda: write_json(path, body))
     _attempt(folder, lambda: write_json(folder / REDRIVE / NEXT, {"version": VERSION, "next": number + 1}))
 
@@ -158,7 +158,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def _locked(folder: Path) -> Any:
-    """One at a time, over all processes of this machine."""
+    """Holds a lock that all processes of this machine respect."""
     _attempt(folder, lambda: make_private_folder(folder / REDRIVE))
     with open(folder / REDRIVE / ".lock", "w", opener=open_private) as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -72,7 +72,7 @@ def test_a_question_is_listed_and_answered(tmp_path: Path, capsys: pytest.Captur
     assert got == ["approve"]
     assert (got[0].note, got[0].by) == ("ok", "eve")
     assert main(["approvals", "list", str(tmp_path)]) == ExitCode.OK
-    assert "no question waits" in capsys.readouterr().err
+    assert "there are no open questions" in capsys.readouterr().err
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,18 +94,18 @@ def test_a_settled_question_is_kept_as_history(tmp_path: Path, capsys: pytest.Ca
     assert questions(tmp_path) == []
     main(["approvals", "list", str(tmp_path), "--all"])
     assert "  answered 'approve' by eve (fine)" in capsys.readouterr().out.splitlines()
-    with pytest.raises(InvalidArgument, match="was answered already"):
+    with pytest.raises(InvalidArgument, match="was already answered"):
         give_answer(tmp_path, text_identity(CALL), "approve")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["ffff", "approve"], "'ffff' names no question"),
-        (["", "approve"], "'' names no question"),
+        (["ffff", "approve"], "'ffff' matches no question"),
+        (["", "approve"], "'' matches no question"),
         (
             ["{id}", "perhaps"],
-            "'perhaps' is no answer to 'Refund 120 € to Ann?'\n  what to do: one of 'approve'",
+            "'perhaps' is not an option of 'Refund 120 € to Ann?'\n  what to do: answer with one of 'approve'",
         ),
     ],
     ids=["unknown", "empty", "no-option"],
@@ -123,7 +123,7 @@ def test_answers_that_cannot_be(
 def test_only_the_first_answer_counts(tmp_path: Path) -> None:
     with asked(tmp_path, question()) as got:
         give_answer(tmp_path, text_identity(CALL), "approve")
-        with pytest.raises(InvalidArgument, match="was answered already"):
+        with pytest.raises(InvalidArgument, match="was already answered"):
             give_answer(tmp_path, text_identity(CALL), "reject")
     assert got == ["approve"]
 

@@ -54,7 +54,7 @@ def test_redriven_letters_come_back_once_and_in_order(
     assert main(["dead-letters", "redrive", str(tmp_path), "--all"]) == ExitCode.OK
     assert taken(folder, position) == ([{"amount": 2}], position + 1)
     main(["dead-letters", "redrive", str(tmp_path), "0001"])
-    assert "left out 1 letter: redriven before" in capsys.readouterr().err
+    assert "skipped 1 letter: already redriven" in capsys.readouterr().err
     assert taken(folder, position + 1)[0] == []
     main(["dead-letters", "redrive", str(tmp_path), "0001", "--again"])
     assert taken(folder, position + 1)[0] == [{"amount": 1}]
@@ -90,10 +90,10 @@ def test_inputs_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["redrive", "{dir}"], "which letters?"),
-        (["redrive", "{dir}", "0001", "--all"], "which letters?"),
-        (["redrive", "{dir}", "9"], "'9' names no letter"),
-        (["show", "{dir}", "000"], "'000' is the beginning of several letters"),
+        (["redrive", "{dir}"], "no letters were selected"),
+        (["redrive", "{dir}", "0001", "--all"], "no letters were selected"),
+        (["redrive", "{dir}", "9"], "'9' matches no letter"),
+        (["show", "{dir}", "000"], "'000' matches several letters"),
         (["redrive", "{dir}", "0005"], "cause: it came from a delayed event, not from an input"),
         (["redrive", "{dir}", "0006"], "cause: the job's input is bounded"),
         (["redrive", "{dir}", "--all"], "redrive ... --to FILE writes the inputs to a file"),

@@ -159,7 +159,7 @@ def test_a_new_step_begins_empty_beside_restored_ones(tmp_path: Path) -> None:
 def test_the_maximum_parallelism_is_fixed(tmp_path: Path) -> None:
     path = savepoint_of(tmp_path)
     env = environment(LOCAL, tmp_path / "next").set_savepoint(path).set_max_parallelism(128)
-    with pytest.raises(ProgramChanged, match=r"was 64 when the savepoint .* was made, now it is 128"):
+    with pytest.raises(ProgramChanged, match=r"was 64 when the savepoint .* was taken, now it is 128"):
         started(env, WORDS, [], ends=True)
 
 
