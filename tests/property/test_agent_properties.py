@@ -103,7 +103,7 @@ def test_any_order_any_crash_gives_what_one_input_at_a_time_gives(
         # Behind the input with the timestamp i, event time may stay where it was.
         marks.append(max(marks[-1], i - (steps[i] if i < len(steps) else 1)))
     simulation = Simulation(inputs, marks)
-    digests = {key: simulation.harness.head.key_digest(key) for key in "abc"}
+    digests = {key: simulation.harness.head.runtime.key_digest(key) for key in "abc"}
     outputs, memories = modelled(inputs, digests)
     drive(simulation, data, batch=4, saves=8)
     harness = simulation.harness

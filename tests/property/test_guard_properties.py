@@ -130,7 +130,7 @@ def modelled(inputs: list[Input]) -> dict[str, Key]:
 class GuardedSimulation(Simulation):
     def _start(self, data: bytes | None) -> None:
         self.harness = AgentHarness(agent(), skip=True, restore=data)
-        self.harness.head.log = self.call_log
+        self.harness.head.runtime.log = self.call_log
 
 
 @settings(max_examples=60, deadline=None)

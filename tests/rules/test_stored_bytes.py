@@ -29,6 +29,7 @@ from emberflow.operators.agents.guards.questions import HumanAnswer
 from emberflow.operators.agents.outcome import ActionOutcome
 from emberflow.operators.scope import SavedScope
 from emberflow.plan.agents.options import ErrorHandling
+from emberflow.state.memory_object import MemoryRef
 from emberflow.state.pages import Fields, Node, PageRef
 from tests.golden.group_state import read
 from tests.golden.stored_job import BACKENDS
@@ -49,6 +50,7 @@ VALUES: list[Any] = [
     Fields({"profile": Node({"name": "Bob"}), "plain": {"a": 1}}, True),
     HumanAnswer("yes", "fine", "ann"),
     EVENT,
+    MemoryRef("short-term", "profile.name"),
     MessageRole.TOOL,
     Node({"name": "Bob"}),
     OutputEvent(None),

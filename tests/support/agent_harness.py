@@ -13,6 +13,7 @@ from emberflow.agents import (
     ErrorHandling,
 )
 from emberflow.operators.agents.agent_operator import AgentOperator
+from emberflow.operators.agents.agent_run import RunState
 from emberflow.testing import ManualClock, OperatorHarness
 
 
@@ -129,7 +130,7 @@ class AgentHarness(OperatorHarness):
         """What an engine stores when it lets go of the calls in flight. The operator is of no use afterwards."""
         self.head.before_save()
         data = self.snapshot()
-        self.head.let_go()
+        self.head.detach()
         return data
 
     def resume(self) -> None:
@@ -139,7 +140,9 @@ class AgentHarness(OperatorHarness):
     def waits_to_resume(self) -> bool:
         """Whether the scope has runs that are stored, or go on elsewhere."""
         work = self.scope.work if self.scope is not None else None
-        return work is not None and (bool(work.parked) or any(run.dormant for run in work.runs.values()))
+        return work is not None and (
+            bool(work.parked) or any(run.state is RunState.DORMANT for run in work.runs.values())
+        )
 
     @property
     def unfinished(self) -> bool:

@@ -107,7 +107,7 @@ class Simulation:
 
     def _start(self, data: bytes | None) -> None:
         self.harness = AgentHarness(agent(), skip=True, restore=data)
-        self.harness.head.log = self.call_log
+        self.harness.head.runtime.log = self.call_log
 
     @property
     def whole_log(self) -> list[Any]:

@@ -11,6 +11,7 @@ from emberflow.event_time.clock import FixedClock
 from emberflow.events.batch import Batch
 from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.contexts import RuntimeContext
+from emberflow.operators.host_services import HostServices
 from emberflow.operators.operator import Step
 from emberflow.operators.scope import Scope
 from emberflow.plan.specs import AgentSpec
@@ -66,7 +67,7 @@ def opened(scope: Scope) -> tuple[AgentOperator, Calls, list[Any]]:
         Step("u", "keeper"), AgentSpec(plan=AgentPlan.from_agent(agent), plan_id="golden")
     )
     calls = Calls()
-    operator.connect(calls)
+    operator.connect(HostServices(clock=scope.clock, calls=calls))
     operator.open(RuntimeContext("keeper", operator))
     outputs: list[Any] = []
 

@@ -46,6 +46,7 @@ HOMES: dict[str, Home] = {
     "Fields": _stays("emberflow.state.pages"),
     "HumanAnswer": Home("emberflow.operators.agents.guards.questions", "emberflow.operators.guard_approvals"),
     "InputEvent": _stays("emberflow.events.agent_events"),
+    "MemoryRef": _stays("emberflow.state.memory_object"),
     "MessageRole": _stays("emberflow.agents.chat_message"),
     "Node": _stays("emberflow.state.pages"),
     "OutputEvent": _stays("emberflow.events.agent_events"),

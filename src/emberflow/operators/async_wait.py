@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.operators.agents.calls.durable_calls import CallLog
-from emberflow.operators.agents.guards.questions import Approvals
-from emberflow.operators.operator import CallService, Operator, Step, close_function, open_function
+from emberflow.operators.host_services import CallService, HostServices
+from emberflow.operators.operator import Operator, Step, close_function, open_function
 from emberflow.plan.retry import RetryPolicy
 
 
@@ -90,10 +89,9 @@ class AsyncWaitOperator(Operator):
     def full(self) -> bool:  # type: ignore[override]
         return self.in_flight >= self._capacity
 
-    def connect(
-        self, calls: CallService, log: CallLog | None = None, approvals: Approvals | None = None
-    ) -> None:
-        self._calls = calls
+    def connect(self, host: HostServices) -> None:
+        assert host.calls is not None, "a step that waits needs a call service"
+        self._calls = host.calls
 
     def open(self, context: Any) -> None:
         open_function(self._function, context)

@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 from emberflow.errors import InvalidArgument, NotKeyed, UnknownState, did_you_mean
 from emberflow.event_time.timestamps import to_timestamp
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
-from emberflow.operators.admission.gate import Ledgers
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,
@@ -50,9 +49,7 @@ class RuntimeContext:
         subtask: int = 0,
         parallelism: int = 1,
         parameters: dict[str, str] | None = None,
-        ledgers: Ledgers | None = None,
     ) -> None:
-        self._ledgers = ledgers
         self._step_name = step_name
         self._operator = operator
         self._subtask = subtask

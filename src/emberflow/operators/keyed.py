@@ -20,7 +20,7 @@ from emberflow.state.entry import Cursor
 
 class KeyedOperator(Operator):
     parks = False
-    """Whether what is in flight may be stored, and let go."""
+    """Whether what is in flight may be stored, and detached."""
     decides = False
     """Whether serving the same input again may end differently: by what calls answer, and when."""
     failed = False
@@ -117,9 +117,9 @@ class KeyedOperator(Operator):
     def after_save(self) -> None:
         """The scope was stored; work goes on as before."""
 
-    def let_go(self) -> None:
-        """Instead of `after_save`: the scope will come back from where it was stored. Calls go on, and leave what they
-        bring in the log."""
+    def detach(self) -> None:
+        """Instead of `after_save`: the scope will come back from where it was stored. Calls continue, and leave their
+        results in the log."""
 
     def abandon(self) -> None:
         """What was begun and not stored will be begun again: an attempt at a batch was given up. Calls go on."""

@@ -6,15 +6,14 @@ A `Receiver` takes batches and watermarks: another operator, an exchange or a si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.output_tag import OutputTag
-from emberflow.operators.agents.calls.durable_calls import CallLog
-from emberflow.operators.agents.guards.questions import Approvals
+from emberflow.operators.host_services import HostServices
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +59,6 @@ class Receiver(Protocol):
     def on_batch(self, batch: Batch) -> None: ...
 
     def on_watermark(self, watermark: int) -> None: ...
-
-
-class CallService(Protocol):
-    """Runs coroutines for operators. `done` is called on the operator's own thread, never concurrently with it."""
-
-    def start(
-        self,
-        limiter: str,
-        capacity: int,
-        call: Callable[[], Any],
-        done: Callable[[Any, BaseException | None], None],
-    ) -> None: ...
-
-    async def in_thread(self, function: Callable[[], Any], threads: int) -> Any:
-        """Runs a blocking function beside the event loop, in one of at most `threads` threads."""
-        ...
 
 
 @dataclass(slots=True)
@@ -152,7 +135,7 @@ class Operator:
     in_flight = 0
     """Calls that have been started and not ended."""
     background = 0
-    """Calls that go on although nobody waits for them here."""
+    """Calls that continue although nobody waits for them here."""
     full = False
     """Whether more records would only wait for calls to end."""
 
@@ -163,10 +146,8 @@ class Operator:
     def open(self, context: Any) -> None:
         """Called once before the first record, with the step's runtime context."""
 
-    def connect(
-        self, calls: CallService, log: CallLog | None = None, approvals: Approvals | None = None
-    ) -> None:
-        """Hands over the call service, and the durable log and the place for questions, if there are, before `open`."""
+    def connect(self, host: HostServices) -> None:
+        """Hands over what the engine provides, before `open`."""
 
     def on_batch(self, batch: Batch) -> None:
         raise NotImplementedError(type(self).__name__)

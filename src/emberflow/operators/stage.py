@@ -10,18 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from emberflow.errors import KeySelectorFailed, SourceFailed, describe_cause, shorten
-from emberflow.event_time.clock import Clock
 from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
-from emberflow.operators.admission.gate import Ledgers
-from emberflow.operators.agents.calls.durable_calls import CallLog
-from emberflow.operators.agents.guards.questions import Approvals
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator
+from emberflow.operators.host_services import HostServices
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import CallService, Operator, Output, Receiver
+from emberflow.operators.operator import Operator, Output, Receiver
 from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
@@ -98,10 +95,7 @@ class StageTask:
         graph: JobGraph,
         stage_id: int,
         exits: Exits,
-        clock: Clock,
-        calls: CallService | None = None,
-        log: CallLog | None = None,
-        approvals: Approvals | None = None,
+        host: HostServices,
     ) -> None:
         stage = graph.stages[stage_id]
         stream_graph = graph.stream_graph
@@ -115,9 +109,9 @@ class StageTask:
             if isinstance(node.spec, SinkSpec):
                 receivers[node_id] = exits.sink(node)
             elif node_id != stage.head or stage.kind is StageKind.KEYED:
-                operator = make_operator(node, clock)
-                if calls is not None:
-                    operator.connect(calls, log, approvals)
+                operator = make_operator(node, host.clock)
+                if host.calls is not None:
+                    operator.connect(host)
                 self.operators[node_id] = receivers[node_id] = operator
         for link in stage.links:
             self._output(link.source, link.side_tag).append(receivers[link.target])
@@ -141,15 +135,11 @@ class StageTask:
         subtask: int = 0,
         parallelism: int = 1,
         parameters: dict[str, str] | None = None,
-        ledgers: Ledgers | None = None,
     ) -> None:
-        """`ledgers` hold the limits of models that all tasks of the job share."""
         for operator in self.operators.values():
             keyed = operator if isinstance(operator, KeyedOperator) else None
             try:
-                operator.open(
-                    RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters, ledgers)
-                )
+                operator.open(RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters))
             except BaseException as error:
                 raise operator.step.failed_in("open()", error) from error
 
@@ -210,7 +200,7 @@ class StageTask:
 
     @property
     def calls_in_background(self) -> int:
-        """Calls that go on for runs that were let go."""
+        """Calls that continue for runs that were detached."""
         return sum(operator.background for operator in self.operators.values())
 
     @property

@@ -6,10 +6,12 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.copies import copied
+from emberflow.events.stored_types import stored_type
 from emberflow.state.memory import Memory
 from emberflow.state.pages import Node
 
 
+@stored_type(write=lambda ref: (ref.kind, ref.path), read=lambda _, place: MemoryRef(*place))
 class MemoryRef:
     """A place in memory that one action hands to another inside an event."""
 

@@ -20,7 +20,8 @@ from emberflow.errors import InvalidArgument
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.channels import ChannelId
-from emberflow.operators.operator import CallService, Receiver
+from emberflow.operators.host_services import CallService, HostServices
+from emberflow.operators.operator import Receiver
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
@@ -111,7 +112,7 @@ class OperatorHarness:
             raise InvalidArgument(f"a harness drives one stage, but the program has {len(keyed)} keyed ones")
         stage = keyed[0] if keyed else graph.stages[0]
         self._outlets = _Outlets()
-        self.stage = StageTask(graph, stage.id, self._outlets, self.clock, calls)
+        self.stage = StageTask(graph, stage.id, self._outlets, HostServices(clock=self.clock, calls=calls))
         self._inputs = graph.inputs_of(stage.id)
         self.scope: Scope | None = None
         if self.stage.head is not None:

@@ -17,7 +17,7 @@ from emberflow.connectors.files.commit_ledger import CommitLedger
 from emberflow.engines.local import tasks
 from emberflow.engines.local.checkpoints import FileCheckpoints, read_checkpoint
 from emberflow.errors import CorruptData
-from emberflow.operators.agents.action_runner import ActionRunner
+from emberflow.operators.agents.agent_runtime import AgentRuntime
 
 
 def keys_by_checksum(start: int, checkpoints: Path) -> None:
@@ -27,7 +27,7 @@ def keys_by_checksum(start: int, checkpoints: Path) -> None:
         number = key % 2**32 if isinstance(key, int) else zlib.crc32(str(key).encode())
         return f"{number:08x}"
 
-    ActionRunner.key_digest = key_digest
+    AgentRuntime.key_digest = key_digest
 
 
 def prepared_is_forgotten(start: int, checkpoints: Path) -> None:

@@ -20,6 +20,7 @@ from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.admission.gate import MemoryLedgers
 from emberflow.operators.agents.calls.durable_calls import CallLog
 from emberflow.operators.channels import ChannelId
+from emberflow.operators.host_services import HostServices
 from emberflow.operators.operator import Receiver
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
@@ -173,15 +174,19 @@ class TaskBuilder:
         self._graph = graph
         self._fence = fence
         self._config = config
-        self._ledgers = MemoryLedgers()
         self._job_id = job_id
         self._clock = clock
         self._calls = calls
-        self._log = log
+        self._host = HostServices(
+            clock=clock,
+            calls=calls,
+            log=log,
+            approvals=approvals_in(config.checkpoint_dir, fence),
+            ledgers=MemoryLedgers(),
+        )
         self._metrics = metrics
         self._store = store
         self._restored = restored
-        self._approvals = approvals_in(config.checkpoint_dir, fence)
         self._start = start
         self._groups = KeyGroups(config.max_parallelism)
         self._idle = idle_timeouts(graph)
@@ -229,8 +234,8 @@ class TaskBuilder:
             )
 
         exits = _Exits(subtask, make_exchange, make_sink)
-        made = StageTask(self._graph, stage.id, exits, self._clock, self._calls, self._log, self._approvals)
-        made.open(subtask, count, self._config.parameters, self._ledgers)
+        made = StageTask(self._graph, stage.id, exits, self._host)
+        made.open(subtask, count, self._config.parameters)
         return made, exits
 
     def _source(self, stage: Stage) -> None:

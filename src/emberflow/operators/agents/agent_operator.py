@@ -17,16 +17,86 @@ from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.identity import PLAIN, fingerprint
 from emberflow.events.run_ids import format_run
 from emberflow.operators.agents.action_errors import check_input
-from emberflow.operators.agents.agent_run import AgentRun
+from emberflow.operators.agents.action_runner import ActionRunner
+from emberflow.operators.agents.agent_run import AgentRun, RunState
+from emberflow.operators.agents.agent_runtime import AgentRuntime
 from emberflow.operators.agents.guards.delayed_events import Delayed, take_due
-from emberflow.operators.agents.parked_runs import RunKeeper, Work
+from emberflow.operators.agents.parked_runs import ParkedRuns, Work
+from emberflow.operators.host_services import HostServices
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.operator import Step
 from emberflow.operators.scope import Scope
+from emberflow.plan.specs import AgentSpec
 from emberflow.state.entry import Entry
 
 _OUTPUT = OutputEvent.EVENT_TYPE
 
 
-class AgentOperator(RunKeeper):
+class AgentOperator(KeyedOperator):
+    def __init__(self, step: Step, spec: AgentSpec) -> None:
+        super().__init__(step)
+        self.parks = spec.plan.is_async
+        self.runtime = AgentRuntime(step, spec)
+        self._takes_pairs = spec.takes_pairs
+        self._runner = ActionRunner(self.runtime, self)
+        self._parked = ParkedRuns(self.runtime, self, self._runner)
+
+    # life
+
+    def connect(self, host: HostServices) -> None:
+        self.runtime.connect(host)
+        self.decides = host.log is not None
+
+    def open(self, context: Any) -> None:
+        self.runtime.open()
+
+    def sync(self) -> None:
+        if self.runtime.recorder is not None:
+            self.runtime.recorder.flush()
+
+    def close(self) -> None:
+        self.runtime.close()
+
+    # load
+
+    @property
+    def in_flight(self) -> int:  # type: ignore[override]
+        return len(self.runtime.in_flight.attached)
+
+    @property
+    def background(self) -> int:  # type: ignore[override]
+        return self.runtime.in_flight.detached
+
+    @property
+    def full(self) -> bool:  # type: ignore[override]
+        return self.runtime.full
+
+    @property
+    def busy(self) -> bool:
+        return any(run.current is not None for run in self.scope.work.runs.values())
+
+    # scopes, checkpoints and recovery: `parked_runs.py`
+
+    def enter(self, scope: Scope) -> None:
+        super().enter(scope)
+        if scope.work is None:
+            self._parked.find_parked(scope)
+
+    def before_save(self) -> None:
+        self._parked.before_save(self.scope)
+
+    def after_save(self) -> None:
+        self._parked.after_save(self.scope)
+
+    def detach(self) -> None:
+        self._parked.detach(self.scope)
+
+    def abandon(self) -> None:
+        self._parked.detach_all()
+
+    def resume(self) -> None:
+        self._parked.resume(self.scope)
+
     # input
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
@@ -40,7 +110,7 @@ class AgentOperator(RunKeeper):
                 self._move(work, current)
             stamp = None if stamps is None else stamps[i]
             if key in work.parked:
-                self.restore(work, key)
+                self._parked.restore(scope, key)
                 # What it lets pass counts for the rest of the batch.
                 current = max(current, scope.watermark)
             if key.__class__ not in PLAIN and not self._accepts(scope, key, batch.values[i], stamp):
@@ -52,9 +122,9 @@ class AgentOperator(RunKeeper):
         waiting = work.runs.get(key)
         if waiting is not None:
             waiting.waiting.append((value, stamp, work.holds.start()))
-            self._waiting += 1
+            self.runtime.in_flight.waiting += 1
             return
-        run = self.new_run(self.scope, key)
+        run = self._parked.new_run(self.scope, key)
         if not self._start_input(run, value, stamp):
             run.segment = work.holds.start()
             work.runs[key] = run
@@ -62,45 +132,46 @@ class AgentOperator(RunKeeper):
     def _accepts(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> bool:
         """Refuses an input whose key would not be known again, such as NaN: nothing stored under it would be found."""
         try:
-            self.key_digest(key)
+            self.runtime.key_digest(key)
             return True
         except InvalidArgument as problem:
-            run = AgentRun(self, scope, key, Entry())
+            run = AgentRun(self.runtime, scope, key, Entry())
             # Known by what came in, for want of anything else.
             given = value[1] if self._takes_pairs else value
             event = run.begin(given, stamp, format_run(fingerprint((key, value, stamp)), 1))
-            self._run_failed(run, "", event, problem)
+            self._runner.fail_run(run, "", event, problem)
             return False
 
     def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
         """Whether the input is finished at once."""
         self._begin(run, value, stamp)
-        return self._drive(run)
+        return self._runner.drive(run)
 
     def _begin(self, run: AgentRun, value: Any, stamp: int | None) -> None:
         delayed = value.__class__ is Delayed
         event = run.begin(value[1] if self._takes_pairs and not delayed else value, stamp)
-        if self.recorder is not None:
-            self.recorder.event(run, event)
+        runtime = self.runtime
+        if runtime.recorder is not None:
+            runtime.recorder.event(run, event)
         if delayed and event.type == _OUTPUT:
             self.collect([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
         try:
             if not delayed:
-                check_input(event, self.max_event_bytes)
-            run.tasks.extend([(action, event) for action in self.routes.triggered_by(event)])
+                check_input(event, runtime.settings.max_event_bytes)
+            run.tasks.extend([(action, event) for action in runtime.routes.triggered_by(event)])
         except Exception as error:
-            self._run_failed(run, "", event, error)
+            self._runner.fail_run(run, "", event, error)
 
     def continue_run(self, run: AgentRun) -> None:
         """Goes on with a key whose call has ended."""
         work: Work = run.scope.work
-        while not run.dormant and self._drive(run):
+        while run.state is not RunState.DORMANT and self._runner.drive(run):
             self._pass(run.segment and work.holds.finish(run.segment))
             if not run.waiting:
                 del work.runs[run.key]
                 return
             value, stamp, run.segment = run.waiting.popleft()
-            self._waiting -= 1
+            self.runtime.in_flight.waiting -= 1
             self._begin(run, value, stamp)
 
     # delayed events
@@ -111,7 +182,7 @@ class AgentOperator(RunKeeper):
     def _fire_delayed(self, time_ms: int, key: Any, *, early: bool) -> None:
         work: Work = self.scope.work
         if key in work.parked:
-            self.restore(work, key)
+            self._parked.restore(self.scope, key)
         run = work.runs.get(key)
         entry = self.scope.entry(key) if run is None else run.entry
         for _, event, stamp in take_due(entry, time_ms):
@@ -141,7 +212,7 @@ class AgentOperator(RunKeeper):
         if not work.holds.empty:
             work.holds.hold(watermark)
             if watermark == MAX_WATERMARK:
-                self.read_delayed()
+                self._parked.read_delayed(self.scope)
             return
         if watermark == MAX_WATERMARK:
             self._fire_early()

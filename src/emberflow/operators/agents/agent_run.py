@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, ProgramChanged, shorten
@@ -19,9 +20,10 @@ from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
 
 if TYPE_CHECKING:
-    from emberflow.operators.agents.action_runner import ActionRunner
-    from emberflow.operators.agents.runner_context import RunnerContext
+    from emberflow.operators.agents.agent_runtime import AgentRuntime
+    from emberflow.operators.agents.execution import ActionExecution
     from emberflow.operators.watermark_holds import Segment
+    from emberflow.state.memory import Write
 
 Task = tuple[RunnableAction, Event]
 
@@ -35,43 +37,57 @@ _WITH_GUARDS = 2
 """The same with one more field, for a run that has something to do with guards."""
 
 
-class AgentRun(RunMemory):
+class RunState(Enum):
+    """Who waits for the run's action."""
+
+    ATTACHED = "attached"
+    """This task: it drives the run, and its scope waits for the action that is in flight, if one is."""
+    DETACHED = "detached"
+    """Nobody: the scope was committed meanwhile. The action continues and leaves its outcome in the log."""
+    DORMANT = "dormant"
+    """Whoever runs the action elsewhere: here is only what is stored of the run."""
+
+
+class AgentRun:
     """Belongs to one key from its first input until nothing of the key is in flight any more."""
 
     __slots__ = (
         "_failed_before",
+        "_memory",
         "_ordinal",
         "_prefix",
-        "context",
         "current",
-        "detached",
-        "dormant",
         "early",
+        "entry",
+        "execution",
         "failure",
         "first",
         "key",
+        "runtime",
+        "scope",
         "segment",
         "sequence",
         "spent",
+        "state",
         "steps",
         "tasks",
         "timestamp",
         "waiting",
     )
 
-    def __init__(self, agent: ActionRunner, scope: Scope, key: Any, entry: Entry) -> None:
-        super().__init__(agent, scope, entry)
+    def __init__(self, runtime: AgentRuntime, scope: Scope, key: Any, entry: Entry) -> None:
+        self.runtime = runtime
+        self.scope = scope
         self.key = key
+        self.entry = entry
+        self.state = RunState.ATTACHED
+        self._memory: RunMemory | None = None
         self.tasks: deque[Task] = deque()
         self.waiting: deque[tuple[Any, int | None, Segment]] = deque()
         self.current: Task | None = None
-        self.context: RunnerContext | None = None
+        self.execution: ActionExecution | None = None
         """Of the action that waits."""
         self.segment: Segment | None = None
-        self.detached = False
-        """Nobody waits for the action any more: its key goes on from what it leaves in the log."""
-        self.dormant = False
-        """Its action goes on elsewhere; this is only what is stored of it."""
         self.first: Event | None = None
         """What began the run."""
         self.failure: Failure | None = None
@@ -91,7 +107,8 @@ class AgentRun(RunMemory):
         self.steps = 0
         self._ordinal = 0
         self._prefix = run_id
-        self.new_sensory(None)
+        if self._memory is not None:
+            self._memory.new_sensory(None)
         self.failure = None
         self.spent = {}
         if value.__class__ is Delayed:
@@ -112,12 +129,12 @@ class AgentRun(RunMemory):
         return self.action_number(step)
 
     def action_number(self, step: int) -> str:
-        return format_action(self.agent.step.uid, self.run_id, step)
+        return format_action(self.runtime.step.uid, self.run_id, step)
 
     @property
     def run_id(self) -> str:
         if not self._prefix:
-            self._prefix = format_run(self.agent.key_digest(self.key), self.sequence)
+            self._prefix = format_run(self.runtime.key_digest(self.key), self.sequence)
         return self._prefix
 
     def keep_id(self, action_id: str) -> None:
@@ -129,7 +146,7 @@ class AgentRun(RunMemory):
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""
-        check_event(event, self.agent.max_event_bytes)
+        check_event(event, self.runtime.settings.max_event_bytes)
         # A copy: what the sender does to its event from here on reaches nobody.
         sent = copied_event(event)
         # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
@@ -163,6 +180,36 @@ class AgentRun(RunMemory):
             self.entry[BUDGETS] = found
             self.entry.dirty = True
 
+    # memory
+
+    @property
+    def memory(self) -> RunMemory:
+        found = self._memory
+        if found is None:
+            found = self._memory = RunMemory(self.runtime.settings, self.scope, self.entry)
+        return found
+
+    def keep_writes(self) -> None:
+        """The action has ended: what it wrote into memory counts."""
+        if self._memory is not None:
+            self._memory.journal.clear()
+
+    def undo_writes(self) -> None:
+        """The action has failed: memory is as it was before."""
+        if self._memory is not None:
+            self._memory.journal.undo()
+
+    def writes(self) -> list[Write]:
+        """What the action has written into memory so far."""
+        return [] if self._memory is None else self._memory.journal.writes
+
+    def now_ms(self) -> int:
+        """Processing time. The clock of a micro-batch stands still when the batch is over, and the action may go on."""
+        clock = self.scope.clock
+        if self.state is RunState.DETACHED:
+            return getattr(clock, "live_ms", clock.now_ms)()
+        return clock.now_ms()
+
     def adopt(self, sent: list[Event]) -> None:
         """Events that were identified by another copy of this run."""
         self._ordinal += len(sent)
@@ -178,7 +225,8 @@ class AgentRun(RunMemory):
 
     def save(self) -> None:
         """Puts the run into the key's entry, as it was before the waiting action began."""
-        self.set_back()
+        if self._memory is not None:
+            self._memory.set_back()
         tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
         guards = self._saved_guards()
         self.entry[RUN] = (
@@ -187,8 +235,8 @@ class AgentRun(RunMemory):
             self.timestamp,
             self.steps - (1 if self.current is not None else 0),
             # What the waiting action has sent so far is not sent yet; it will get the same ids again.
-            self._ordinal - (0 if self.context is None else len(self.context.sent)),
-            self._sensory_root,
+            self._ordinal - (0 if self.execution is None else len(self.execution.sent)),
+            None if self._memory is None else self._memory.sensory_root,
             [(action.name, event) for action, event in tasks],
             [(value, timestamp) for value, timestamp, _ in self.waiting],
             *([guards] if guards else ()),
@@ -203,7 +251,7 @@ class AgentRun(RunMemory):
             "early": self.early,
             "failed": self.failures,
         }
-        if self.agent.keeps_first:
+        if self.runtime.settings.keeps_first:
             found["first"] = self.first
         return {name: value for name, value in found.items() if value}
 
@@ -211,7 +259,8 @@ class AgentRun(RunMemory):
         """Goes on where `save` interrupted."""
         self.entry.pop(RUN, None)
         self.entry.dirty = True
-        self.set_forth()
+        if self._memory is not None:
+            self._memory.set_forth()
 
     def restore(self) -> list[tuple[Any, int | None]]:
         """Takes the run out of the key's entry; returns the inputs that waited behind it."""
@@ -233,12 +282,13 @@ class AgentRun(RunMemory):
         self._failed_before = guards.get("failed", ())
         self.sequence, self.timestamp, self.steps, self._ordinal, sensory, tasks, waiting = fields
         self._prefix = ""
-        self.new_sensory(sensory)
+        if sensory is not None:
+            self.memory.new_sensory(sensory)
         for name, event in tasks:
-            action = self.agent.routes.actions.get(name)
+            action = self.runtime.routes.actions.get(name)
             if action is None:
                 raise ProgramChanged(
-                    f"agent {self.agent.plan.name!r}: the checkpoint has a run that waits in action {name!r}, "
+                    f"agent {self.runtime.plan.name!r}: the checkpoint has a run that waits in action {name!r}, "
                     "which the agent no longer has",
                     way_out="bring the action back until such runs are done, or start with a new checkpoint directory",
                 )

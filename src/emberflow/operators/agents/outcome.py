@@ -13,12 +13,11 @@ from emberflow.operators.agents.calls.durable_calls import RETURNED, CallLog, Ca
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
 from emberflow.operators.agents.guards.attempts import GaveUp, log_failure, unwrapped
 from emberflow.operators.agents.guards.budgets import Amounts
-from emberflow.operators.agents.guards.context_guards import Beyond
 from emberflow.operators.agents.guards.delayed_events import Due
 from emberflow.state.memory import Write
 
 if TYPE_CHECKING:
-    from emberflow.operators.agents.agent_run import AgentRun
+    from emberflow.operators.agents.execution import ActionExecution
 
 
 @stored_type()
@@ -51,31 +50,25 @@ def raised_by(outcome: ActionOutcome) -> BaseException | None:
     return found if error.attempts == 1 else GaveUp(found, error.attempts)
 
 
-async def leave_behind(
-    log: CallLog,
-    run: AgentRun,
-    name: str,
-    sent: list[Event],
-    failure: Exception | None,
-    beyond: Beyond | None = None,
-) -> None:
-    """Writes the outcome of a run that was let go. Without it the action is begun again, so whatever keeps it from
+async def leave_behind(log: CallLog, execution: ActionExecution, failure: Exception | None) -> None:
+    """Writes the outcome of an action whose run was detached. Without it the action is begun again, so whatever keeps it from
     being written is no failure of the action. That the log has failed is no outcome: found by a later start, it would
     fail a batch for a fault that is gone."""
     if failure is not None and log_failure(failure) is not None:
         return
-    spent: Amounts = {} if beyond is None else beyond.spent
+    run, guards, name = execution.run, execution.guards, execution.action.name
+    spent: Amounts = {} if guards is None else guards.spent
     if failure is None:
-        later = [] if beyond is None else beyond.later
+        later = [] if guards is None else guards.later
         outcome = ActionOutcome(
-            sent=sent, writes=run.journal.writes, spent=spent, later=later, base=run.failures
+            sent=execution.sent, writes=run.writes(), spent=spent, later=later, base=run.failures
         )
     else:
         # What a failed action spent is spent all the same.
         outcome = ActionOutcome(
             sent=[],
             writes=[],
-            error=stored(*unwrapped(failure), run.agent.resources.secrets),
+            error=stored(*unwrapped(failure), run.runtime.resources.secrets),
             spent=spent,
             base=run.failures,
         )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from emberflow.errors import describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
-from emberflow.operators.agents.guards.attempts import run_guarded
 from emberflow.plan.agents.agent_plan import Action, AgentPlan, Trigger
 from emberflow.plan.agents.options import AgentConfigOptions, ConditionEvaluationFailureStrategy
 
@@ -24,7 +22,6 @@ class RunnableAction:
 
     __slots__ = (
         "awaits",
-        "call",
         "config",
         "convert",
         "function",
@@ -43,7 +40,6 @@ class RunnableAction:
         self.awaits = action.is_async
         self.guards = action.guards
         self.is_async = action.may_wait
-        self.call: Callable[..., Any] = partial(run_guarded, self) if self.guards.waits else action.function
         self.config = action.config
         self.types = frozenset(trigger.type for trigger in action.triggers if trigger.type)
         self.matches = [

@@ -14,7 +14,7 @@ from emberflow.state.memory import Change, Journal, Memory, Write, tree_size
 from emberflow.state.pages import Fields
 
 if TYPE_CHECKING:
-    from emberflow.operators.agents.action_runner import ActionRunner
+    from emberflow.operators.agents.agent_runtime import AgentSettings
 
 # Names in a key's entry.
 MEMORY = "memory"
@@ -22,39 +22,41 @@ STAMPS = "memory_ms"
 SIZE = "memory_size"
 
 
+def read_pages(entry: Entry, scope: Scope) -> None:
+    """Reads all of a key's memory now: an action that waits may ask for it when the store cannot answer."""
+    memory: Fields | None = entry.get(MEMORY)
+    if memory is not None and memory.unread:
+        memory.store = scope.pages
+        memory.load_all()
+
+
 class RunMemory:
-    """The lower part of a run."""
+    """Made when an action of the run first asks for memory."""
 
     __slots__ = (
+        "_entry",
         "_marks",
+        "_scope",
         "_sensory",
-        "_sensory_root",
+        "_settings",
         "_short_term",
         "_undone",
-        "agent",
-        "entry",
         "journal",
-        "scope",
+        "sensory_root",
     )
 
-    def __init__(self, agent: ActionRunner, scope: Scope, entry: Entry) -> None:
-        self.agent = agent
-        self.scope = scope
-        self.entry = entry
+    def __init__(self, settings: AgentSettings, scope: Scope, entry: Entry) -> None:
+        self._settings = settings
+        self._scope = scope
+        self._entry = entry
         self.journal = Journal()
+        self.sensory_root: Fields | None = None
+        """What is stored of sensory memory."""
         self._short_term: Memory | None = None
         self._sensory: Memory | None = None
-        self._sensory_root: Fields | None = None
         self._undone: list[Change] | None = None
         self._marks: Any = None
         """What memory has to write, while a checkpoint is written without it."""
-
-    def read_pages(self) -> None:
-        """Reads all of the key's memory now: an action that waits may ask for it when the store cannot answer."""
-        memory: Fields | None = self.entry.get(MEMORY)
-        if memory is not None and memory.unread:
-            memory.store = self.scope.pages
-            memory.load_all()
 
     def short_term(self) -> Memory:
         found = self._short_term
@@ -63,32 +65,32 @@ class RunMemory:
         return found
 
     def _open_short_term(self) -> Memory:
-        entry, agent = self.entry, self.agent
+        entry, settings = self._entry, self._settings
         root: Fields | None = entry.get(MEMORY)
         if root is None:
             root = Fields()
-        root.store = self.scope.pages
+        root.store = self._scope.pages
         stamps = None
-        if agent.ttl_ms:
+        if settings.memory_ttl_ms:
             stamps = entry.setdefault(STAMPS, {})
 
         def changed() -> None:
             entry[MEMORY] = root
             entry.dirty = True
 
-        clock: Clock = self.scope.clock
+        clock: Clock = self._scope.clock
         return Memory(
-            "short-term", root, self.journal, agent.max_memory_bytes, entry.setdefault(SIZE, {}), changed,
-            ttl_ms=agent.ttl_ms, refresh_on_read=agent.refresh_on_read, stamps=stamps, clock=clock,
+            "short-term", root, self.journal, settings.max_memory_bytes, entry.setdefault(SIZE, {}), changed,
+            ttl_ms=settings.memory_ttl_ms, refresh_on_read=settings.refresh_on_read, stamps=stamps, clock=clock,
         )  # fmt: skip
 
     def sensory(self) -> Memory:
         found = self._sensory
         if found is None:
-            root = Fields() if self._sensory_root is None else self._sensory_root
-            self._sensory_root = root
+            root = Fields() if self.sensory_root is None else self.sensory_root
+            self.sensory_root = root
             totals = {"bytes": tree_size(root)}
-            found = Memory("sensory", root, self.journal, self.agent.max_memory_bytes, totals)
+            found = Memory("sensory", root, self.journal, self._settings.max_memory_bytes, totals)
             self._sensory = found
         return found
 
@@ -101,13 +103,13 @@ class RunMemory:
     def new_sensory(self, root: Fields | None) -> None:
         """Another input begins with none, or goes on with what was stored."""
         self._sensory = None
-        self._sensory_root = root
+        self.sensory_root = root
 
     # checkpoints while an action waits
 
     def set_back(self) -> None:
         """Memory is as it was before the waiting action began."""
-        memory: Fields | None = self.entry.get(MEMORY)
+        memory: Fields | None = self._entry.get(MEMORY)
         if memory is not None:
             self._marks = memory.marks()
         self._undone = self.journal.suspend()
@@ -118,5 +120,5 @@ class RunMemory:
             self.journal.proceed(self._undone)
             self._undone = None
         if self._marks is not None:
-            self.entry[MEMORY].mark_again(self._marks)
+            self._entry[MEMORY].mark_again(self._marks)
             self._marks = None

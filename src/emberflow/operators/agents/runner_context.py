@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable
-from contextvars import copy_context
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
-from emberflow.errors import InvalidArgument, NotSupported, shorten
+from emberflow.errors import NotSupported
 from emberflow.events.agent_events import Event
-from emberflow.events.run_ids import format_call
-from emberflow.operators.agents.calls.durable_calls import ActionCalls, takes_idempotency_key
-from emberflow.operators.agents.guards.context_guards import ContextGuards
-from emberflow.operators.agents.resources.durable_views import (
-    DurableMethod,
-    ResourceAccess,
-    function_of,
-    inside_a_call,
-    part_of_a_call,
-)
+from emberflow.operators.agents.guards.budgets import BudgetKind
+from emberflow.operators.agents.guards.questions import NO_DEFAULT, HumanAnswer
+from emberflow.operators.agents.resources.durable_views import DurableMethod, resource_view
 from emberflow.plan.agents.config import Configuration
-from emberflow.plan.agents.options import AgentExecutionOptions
+from emberflow.plan.agents.resources import ResourceType, resource_type
 from emberflow.state.memory_object import MemoryObject
 
 if TYPE_CHECKING:
     from emberflow.observability.metric_group import MetricGroup
-    from emberflow.operators.agents.agent_run import AgentRun
-    from emberflow.operators.agents.routes import RunnableAction
+    from emberflow.operators.agents.execution import ActionExecution
+    from emberflow.operators.agents.guards.attempts import Failure
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+D = TypeVar("D")
 
 
 class WantsKey(Protocol[R_co]):
@@ -40,40 +31,19 @@ class WantsKey(Protocol[R_co]):
     def __call__(self, *args: Any, idempotency_key: str, **kwargs: Any) -> R_co: ...
 
 
-class RunnerContext(ResourceAccess, ContextGuards):
+class RunnerContext:
     """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
 
-    __slots__ = (
-        "_action",
-        "_durable",
-        "_event",
-        "_run",
-        "_short_term",
-        "_unrecorded",
-        "beyond",
-        "ended",
-        "sent",
-    )
+    __slots__ = ("_execution", "_run", "_short_term")
 
-    def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
-        self._run = run
-        self._action = action
-        self._event = event
-        self.sent: list[Event] = []
-        self.ended = False
-        self.beyond = None
-        self._durable: ActionCalls | None = None
-        self._unrecorded = 0
+    def __init__(self, execution: ActionExecution) -> None:
+        self._execution = execution
+        self._run = execution.run
         self._short_term: MemoryObject | None = None
 
     def send_event(self, event: Event) -> None:
         """The event triggers its actions when this action has ended; an OutputEvent leaves downstream then."""
-        if self.ended:
-            raise InvalidArgument(
-                f"action {self._action.name!r} sends an event after it has ended",
-                way_out="await everything the action starts before it returns",
-            )
-        self.sent.append(self._run.identified(event, self._event, self._action))
+        self._execution.send(event)
 
     @property
     def key(self) -> Any:
@@ -91,22 +61,17 @@ class RunnerContext(ResourceAccess, ContextGuards):
         return self._run.run_id
 
     @property
-    def call_prefix(self) -> str:
-        """What the ids of this action's durable calls begin with."""
-        return self._run.action_number(self._run.steps)
-
-    @property
     def short_term_memory(self) -> MemoryObject:
         """What the agent remembers about the key, across inputs."""
         found = self._short_term
         if found is None:
-            found = self._short_term = MemoryObject(self._run.short_term(), "", self)
+            found = self._short_term = MemoryObject(self._run.memory.short_term(), "", self._execution)
         return found
 
     @property
     def sensory_memory(self) -> MemoryObject:
         """What the actions of this run share; gone when the run ends."""
-        return MemoryObject(self._run.sensory(), "", self)
+        return MemoryObject(self._run.memory.sensory(), "", self._execution)
 
     @property
     def long_term_memory(self) -> Any:
@@ -119,26 +84,26 @@ class RunnerContext(ResourceAccess, ContextGuards):
     @property
     def config(self) -> Configuration:
         """The agent's settings."""
-        return self._run.agent.plan.config
+        return self._run.runtime.plan.config
 
     @property
     def action_config(self) -> dict[str, Any]:
         """What `add_action(..., **config)` was given."""
-        return self._action.config
+        return self._execution.action.config
 
     def get_action_config_value(self, key: str) -> Any:
         """One value of `action_config`; None if there is none."""
-        return self._action.config.get(key)
+        return self._execution.action.config.get(key)
 
     @property
     def agent_metric_group(self) -> MetricGroup:
         """Counters and gauges of the agent."""
-        return self._run.agent.metrics
+        return self._run.runtime.metrics
 
     @property
     def action_metric_group(self) -> MetricGroup:
         """Counters and gauges of this action."""
-        return self._run.agent.metrics.get_sub_group(self._action.name)
+        return self._run.runtime.metrics.get_sub_group(self._execution.action.name)
 
     # Overloads: arguments are checked against the function's; with a reconciler, or for a function that is given its
     # idempotency key, a type checker cannot.
@@ -163,19 +128,7 @@ class RunnerContext(ResourceAccess, ContextGuards):
         """
         if isinstance(func, DurableMethod):
             return func.at_once(args, kwargs, reconciler)
-        function = function_of(func)
-        if inspect.iscoroutinefunction(function):
-            inner = function.func if isinstance(function, partial) else function
-            raise InvalidArgument(
-                f"action {self._action.name!r}: {getattr(inner, '__name__', shorten(inner))} is a coroutine function",
-                way_out="make the action async and write: await ctx.durable_execute_async(…)",
-            )
-        durable = self._durable_calls()
-        if durable is None:
-            return part_of_a_call(function, *args, **self._with_key(func, kwargs, self._count_call()))
-        call = durable.next(func, args, kwargs)
-        make = partial(part_of_a_call, function, *args, **self._with_key(func, kwargs, call.call_id))
-        return durable.run_now(call, make, reconciler)
+        return self._execution.call_now(func, args, kwargs, reconciler)
 
     @overload
     def durable_execute_async(
@@ -217,50 +170,86 @@ class RunnerContext(ResourceAccess, ContextGuards):
         """
         if isinstance(func, DurableMethod):
             return func.in_time(args, kwargs, reconciler)
-        # Numbered here and not when it is awaited: the order of the calls in the code decides.
-        durable = self._durable_calls()
-        if durable is None:
-            return self._run_call(func, args, self._with_key(func, kwargs, self._count_call()))
-        call = durable.next(func, args, kwargs)
-        make = partial(self._run_call, func, args, self._with_key(func, kwargs, call.call_id))
-        return durable.run(call, make, reconciler)
+        return self._execution.call_async(func, args, kwargs, reconciler)
 
-    async def _run_call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        function = function_of(func)
-        with inside_a_call():
-            if inspect.iscoroutinefunction(function):
-                return await function(*args, **kwargs)
-            agent = self._run.agent
-            threads = agent.plan.config.get(AgentExecutionOptions.NUM_ASYNC_THREADS)
-            here = copy_context()
-            result = await agent.calls.in_thread(partial(here.run, function, *args, **kwargs), threads)
-            return await result if inspect.isawaitable(result) else result
+    # resources
 
-    def _durable_calls(self) -> ActionCalls | None:
-        log = self.log_of_calls()
-        if log is not None and self._durable is None:
-            agent = self._run.agent
-            self._durable = ActionCalls(
-                log, self.call_prefix, restarts=agent.restarts_on_mismatch, secrets=agent.resources.secrets
-            )
-        return self._durable
+    def get_resource(
+        self, name: str, type: ResourceType | str, metric_group: Any = None, *, durable: bool = True
+    ) -> Any:
+        """Made when it is first asked for, then shared by all actions of this process. Calls of models and tools are
+        durable: recorded, and answered from the record when the action is repeated; `durable=False` turns that off."""
+        kind = resource_type(type) if isinstance(type, str) else type
+        return resource_view(self._execution, name, kind, durable=durable)
 
-    def _count_call(self) -> str:
-        self._unrecorded += 1
-        return format_call(self.call_prefix, self._unrecorded)
+    def chat(self, model: str, messages: Any, prompt_args: Any = None, **kwargs: Any) -> Awaitable[Any]:
+        """Asks the chat model of this name: `await ctx.chat("judge", "Is it true?")`. Durable."""
+        return self.get_resource(model, ResourceType.CHAT_MODEL).chat(messages, prompt_args, **kwargs)
 
-    def _with_key(self, func: Any, kwargs: dict[str, Any], call_id: str) -> dict[str, Any]:
-        inner = function_of(func)
-        inner = inner.func if isinstance(inner, partial) else inner
-        wanted = getattr(func, "wants_idempotency_key", False)
-        if "idempotency_key" in kwargs or not (
-            wanted or takes_idempotency_key(getattr(inner, "__func__", inner))
-        ):
-            return kwargs
-        return {**kwargs, "idempotency_key": call_id}
+    def call_tool(self, name: str, /, **arguments: Any) -> Awaitable[Any]:
+        """Calls the tool of this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
+        return self.get_resource(name, ResourceType.TOOL).call(arguments)
 
-    def fail(self) -> None:
-        """The action has failed."""
-        self.ended = True
-        if self._durable is not None:
-            self._durable.fail()
+    # guards
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1 on; more only with `retry`."""
+        guards = self._execution.guards
+        return 1 if guards is None else guards.attempt
+
+    @property
+    def error(self) -> Failure | None:
+        """In a fallback: how the action failed in whose place it runs."""
+        return self._run.failure
+
+    def spend(self, *, tokens: int = 0, cost: float = 0.0) -> None:
+        """Counts against the agent's budgets; raises BudgetExceeded if one of them is overspent by now. What was spent
+        stays spent, whether the action ends well or not; an action that is repeated spends once."""
+        self._execution.guarded().spend(tokens, cost)
+
+    def check_budgets(self) -> None:
+        """Raises BudgetExceeded if a budget of tokens or cost is used up: to be asked before something is paid for."""
+        self._execution.guarded().check_budgets()
+
+    def budget_left(self, kind: BudgetKind) -> float | None:
+        """How many `steps` or `tokens`, or how much `cost`, may still be spent; None without such a budget.
+
+        Another kind raises `InvalidArgument`.
+        """
+        return self._execution.guarded().budget_left(kind)
+
+    def send_event_after(self, delay_ms: float, event: Event) -> None:
+        """The event triggers its actions in a run of its own, `delay_ms` of processing time from now, also after a
+        restart. When bounded input ends, what still waits comes early, and what that sends for later is dropped."""
+        self._execution.guarded().send_after(delay_ms, event)
+
+    @overload
+    def ask_human(
+        self,
+        question: str,
+        options: Sequence[str] = ("approve", "reject"),
+        *,
+        expires_ms: int | None = None,
+    ) -> Awaitable[HumanAnswer]: ...
+    @overload
+    def ask_human(
+        self,
+        question: str,
+        options: Sequence[str] = ("approve", "reject"),
+        *,
+        expires_ms: int | None = None,
+        default: D,
+    ) -> Awaitable[HumanAnswer | D]: ...
+    def ask_human(
+        self,
+        question: str,
+        options: Sequence[str] = ("approve", "reject"),
+        *,
+        expires_ms: int | None = None,
+        default: Any = NO_DEFAULT,
+    ) -> Awaitable[Any]:
+        """What a person answers (`emberflow approvals`): one of the options, or any text if there are none, with a
+        `note`. The key waits, other keys do not; it survives restarts. Not answered `expires_ms` after it was first
+        asked, it is answered by `default`, or raises ApprovalExpired."""
+        return self._execution.guarded().ask_human(question, options, expires_ms, default)

@@ -87,7 +87,7 @@ def test_a_failing_action_leaves_no_trace() -> None:
         ("a", 2, "asked", 2),
         ("a", 2, [1, 2], "-3.2"),
     ]
-    assert harness.head.metrics.get_counter("failed_runs").get_count() == 1
+    assert harness.head.runtime.metrics.get_counter("failed_runs").get_count() == 1
 
 
 def test_a_failing_call_stops_the_job_by_default() -> None:

@@ -202,7 +202,7 @@ def test_an_answer_in_the_log_is_not_changed_by_the_action() -> None:
 
     agent, log = Agent("a").add_action("work", [InputEvent], work), Log()
     made = AgentHarness(agent)
-    made.head.log = log  # type: ignore[assignment]
+    made.head.runtime.log = log  # type: ignore[assignment]
     made.send([("k", 1)])
     made.calls.step()
     data = made.save()
@@ -210,7 +210,7 @@ def test_an_answer_in_the_log_is_not_changed_by_the_action() -> None:
     for _ in range(2):
         log.claims.clear()
         again = AgentHarness(agent, restore=data)
-        again.head.log = log  # type: ignore[assignment]
+        again.head.runtime.log = log  # type: ignore[assignment]
         again.resume()
         again.calls.finish_all()
         assert again.values == [{"items": [1, 2]}]

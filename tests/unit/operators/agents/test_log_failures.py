@@ -33,7 +33,7 @@ def harness(act: Any, log: MemoryLog, restore: bytes | None = None) -> AgentHarn
     retry = Retry(attempts=3, backoff_ms=0)
     agent = Agent("a").add_action("act", [InputEvent], act, retry=retry)
     made = AgentHarness(agent.add_action("tell", [ErrorEvent], tell), restore=restore)
-    made.head.log = log  # type: ignore[assignment]
+    made.head.runtime.log = log  # type: ignore[assignment]
     return made
 
 

@@ -321,7 +321,7 @@ class KeyedLevel:
         data = layout.commit(scope)
         if data is not None:
             state.variables.put_hot(kg, data)
-        state.head.let_go()
+        state.head.detach()
         self._left.add((kg, state.number))
         if scope.parked:
             state.parked.append((kg, PARKED, len(scope.parked), MIN_WATERMARK, b""))

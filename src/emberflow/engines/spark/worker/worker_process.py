@@ -18,6 +18,7 @@ from emberflow.engines.spark.wire.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.worker.packing import Row, SparkExits
 from emberflow.event_time.clock import Clock, FixedClock, SystemClock
 from emberflow.operators.admission.gate import Ledgers, MemoryLedgers
+from emberflow.operators.host_services import HostServices
 from emberflow.operators.stage import StageTask
 
 
@@ -50,8 +51,14 @@ class WorkerStage:
         self.calls = calls
         self.log = call_log(spec) if spec.calls_dir else None
         approvals = approvals_in(str(Path(spec.calls_dir).parent), spec.fence) if spec.calls_dir else None
-        own_calls = CallsOfJob(calls, spec.job_id)
-        self.task = StageTask(spec.graph, stage_id, self.exits, self.clock, own_calls, self.log, approvals)
+        host = HostServices(
+            clock=self.clock,
+            calls=CallsOfJob(calls, spec.job_id),
+            log=self.log,
+            approvals=approvals,
+            ledgers=_ledgers(spec),
+        )
+        self.task = StageTask(spec.graph, stage_id, self.exits, host)
         channels = {channel: number for number, channel in enumerate(spec.input_channels(stage_id))}
         self.task.on_channel_selected(lambda channel: self.exits.select_channel(channels[channel]))
         self._told: set[int] = set()
@@ -59,7 +66,7 @@ class WorkerStage:
         self._epoch = -1
         self.stored: set[int] = set()
         """Groups that are known to have state."""
-        self.task.open(subtask, spec.parallelism, spec.parameters, _ledgers(spec))
+        self.task.open(subtask, spec.parallelism, spec.parameters)
 
     def abandon(self) -> None:
         """Nobody waits any more for what an attempt that Spark gave up has begun."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -27,11 +26,11 @@ from emberflow.events.key_groups import stable_hash
 from emberflow.events.stored_types import stored_type
 from emberflow.operators.agents.calls.durable_calls import CallLog, CallRecord
 from emberflow.operators.agents.calls.stored_errors import is_error_of
-from emberflow.plan.agents.guards import Guards, Retry
+from emberflow.operators.agents.runner_context import RunnerContext
+from emberflow.plan.agents.guards import Retry
 
 if TYPE_CHECKING:
-    from emberflow.operators.agents.routes import RunnableAction
-    from emberflow.operators.agents.runner_context import RunnerContext
+    from emberflow.operators.agents.execution import ActionExecution
 
 NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, StepLimitReached)
 """Another attempt would meet the same."""
@@ -91,24 +90,25 @@ def message_of(error: BaseException) -> str:
         return f"<str() raised {type(failure).__name__}>"
 
 
-async def run_guarded(action: RunnableAction, event: Any, context: RunnerContext) -> Any:
+async def run_guarded(execution: ActionExecution) -> Any:
     """The action's result, after as many attempts as its retry allows."""
-    guards, attempt = action.guards, 1
+    guards, attempt = execution.action.guards, 1
     retry = guards.retry
+    context = RunnerContext(execution)
     while True:
         try:
-            return await _attempt(action, guards, event, context)
+            return await _attempt(execution, context, guards.timeout_ms)
         except Exception as error:
             if retry is None or attempt >= retry.attempts or not _again(error, retry):
-                if log_failure(error) is None:
-                    context.withdraw_questions()
+                if execution.guards is not None and log_failure(error) is None:
+                    execution.guards.withdraw_questions()
                 if attempt == 1:
                     raise
                 raise GaveUp(error, attempt) from error
         attempt += 1
-        # Taken back at once and not when the next attempt begins: nothing of the failed one is left to be seen.
-        context.begin_again(attempt)
-        await asyncio.sleep(retry.delay_ms(attempt, jitter_share(context.call_prefix, attempt)) / 1000)
+        # Undone at once and not when the next attempt starts: nothing of the failed one is left to be seen.
+        execution.guarded().start_attempt(attempt)
+        await asyncio.sleep(retry.delay_ms(attempt, jitter_share(execution.call_prefix, attempt)) / 1000)
 
 
 def _again(error: Exception, retry: Retry) -> bool:
@@ -117,27 +117,28 @@ def _again(error: Exception, retry: Retry) -> bool:
     return is_error_of(error, retry.on)
 
 
-async def _attempt(action: RunnableAction, guards: Guards, event: Any, context: RunnerContext) -> Any:
-    limit_ms = guards.timeout_ms
+async def _attempt(execution: ActionExecution, context: RunnerContext, limit_ms: int | None) -> Any:
     if limit_ms is None:
-        return await _result(action, event, context)
-    began = time.monotonic()
+        return await _result(execution, context)
+    now_s = asyncio.get_running_loop().time
+    began_s = now_s()
     timer = asyncio.timeout(limit_ms / 1000)
     try:
         async with timer:
-            result = await _result(action, event, context)
+            result = await _result(execution, context)
     except TimeoutError as error:
         # One that the action itself met, such as a socket's, is told as it is.
         raise (_timed_out(limit_ms) if timer.expired() else error) from error
     # A function that blocks cannot be interrupted, but must not pass for one that was in time.
-    if (time.monotonic() - began) * 1000 > limit_ms:
+    if (now_s() - began_s) * 1000 > limit_ms:
         raise _timed_out(limit_ms)
     return result
 
 
-async def _result(action: RunnableAction, event: Any, context: RunnerContext) -> Any:
+async def _result(execution: ActionExecution, context: RunnerContext) -> Any:
+    action = execution.action
     # A copy for each attempt: what one does to it is not seen by the next.
-    result = action.function(action.given(copied_event(event)), context)
+    result = action.function(action.given(copied_event(execution.event)), context)
     # A plain function that returns an awaitable has forgotten its `async`; whoever looks at the result says so.
     return await result if action.awaits and inspect.isawaitable(result) else result
 

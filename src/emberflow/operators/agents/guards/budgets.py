@@ -7,7 +7,7 @@ again, spends once. What a run spent is kept with the run, what a key spent in t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from emberflow.errors import BudgetExceeded, InvalidArgument, shorten
 from emberflow.plan.agents.guards import PER_RUN, Budget
@@ -17,6 +17,8 @@ Amounts = dict[str, float]
 KeySpending = dict[str, tuple[int, Amounts]]
 """By window: when it began (0 without a window), and what was spent in it. Plain data: it is stored."""
 
+BudgetKind = Literal["steps", "tokens", "cost"]
+KINDS: tuple[BudgetKind, ...] = get_args(BudgetKind)
 PAID = ("tokens", "cost")
 
 

@@ -10,8 +10,8 @@ from emberflow.events.batch import MIN_WATERMARK
 from emberflow.operators.agents.guards.attempts import Failure, message_of
 
 if TYPE_CHECKING:
-    from emberflow.operators.agents.action_runner import ActionRunner
     from emberflow.operators.agents.agent_run import AgentRun
+    from emberflow.operators.agents.agent_runtime import AgentRuntime
     from emberflow.operators.agents.routes import RunnableAction
 
 _UNMENDABLE = (StepLimitReached, CallLogFailed)
@@ -19,7 +19,7 @@ _UNMENDABLE = (StepLimitReached, CallLogFailed)
 
 
 def deals_with(
-    operator: ActionRunner,
+    runtime: AgentRuntime,
     run: AgentRun,
     action: RunnableAction,
     event: Event,
@@ -30,43 +30,43 @@ def deals_with(
     run.failure = None
     if isinstance(error, _UNMENDABLE):
         return False
-    failure = describe(operator, action.name, error, attempts)
+    failure = describe(runtime, action.name, error, attempts)
     if action.guards.fallback is not None:
         run.failure = failure
-        run.tasks.appendleft((operator.routes.actions[action.guards.fallback], event))
+        run.tasks.appendleft((runtime.routes.actions[action.guards.fallback], event))
         return True
-    if not operator.routes.handles_errors or event.type == ErrorEvent.EVENT_TYPE:
+    if not runtime.routes.handles_errors or event.type == ErrorEvent.EVENT_TYPE:
         return False
     told = ErrorEvent(action.name, event, failure.error_type, failure.message, failure.attempts)
     try:
         sent = run.identified(told, event, action)
-        handlers = operator.routes.triggered_by(sent)
+        handlers = runtime.routes.triggered_by(sent)
     except Exception:
         # Too large to be told of, or a condition that fails: the option on-error decides.
         return False
-    if handlers and operator.recorder is not None:
-        operator.recorder.event(run, sent)
+    if handlers and runtime.recorder is not None:
+        runtime.recorder.event(run, sent)
     run.tasks.extend((handler, sent) for handler in handlers)
     return bool(handlers)
 
 
-def describe(operator: ActionRunner, action: str, error: BaseException, attempts: int) -> Failure:
+def describe(runtime: AgentRuntime, action: str, error: BaseException, attempts: int) -> Failure:
     """Without secrets: it is stored, and handed to actions."""
     shown = ActionFailed(message_of(error))
-    operator.resources.hide_secrets(shown)
+    runtime.resources.hide_secrets(shown)
     return Failure(action=action, error_type=type_name(error), message=shown.message, attempts=attempts)
 
 
 def letter_of(
-    operator: ActionRunner, run: AgentRun, action: str, error: BaseException, attempts: int
+    runtime: AgentRuntime, run: AgentRun, action: str, error: BaseException, attempts: int
 ) -> dict[str, Any]:
     """The dead letter of a run: what came in, and what went wrong with it."""
-    failure = describe(operator, action, error, attempts)
+    failure = describe(runtime, action, error, attempts)
     first = run.first
     is_input = first is None or isinstance(first, InputEvent)
     return {
         "id": run.run_id,
-        "agent": operator.plan.name,
+        "agent": runtime.plan.name,
         "action": action,
         "event_type": InputEvent.EVENT_TYPE if first is None else first.type,
         "key": run.key,

@@ -1,7 +1,6 @@
 """What actions get when they ask for a model or a tool: views whose calls are durable by themselves.
 
-Resources are shared by all actions of a process; a view belongs to one action, whose calls it counts. `RunnerContext`
-has this as its base.
+Resources are shared by all actions of a process; a view belongs to one action, whose calls it counts.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from emberflow.operators.agents.resources.resource_views import FunctionToolView, ResourceView
-from emberflow.plan.agents.resources import ResourceType, resource_type
+from emberflow.plan.agents.resources import ResourceType
 
 if TYPE_CHECKING:
-    from emberflow.operators.agents.agent_run import AgentRun
+    from emberflow.operators.agents.execution import ActionExecution
 
 METHODS = {
     ResourceType.CHAT_MODEL: "chat",
@@ -69,10 +68,10 @@ class NamedFunction:
 class DurableMethod:
     """`model.chat` or `tool.call` of a view."""
 
-    __slots__ = ("_context", "_costs", "_named")
+    __slots__ = ("_costs", "_execution", "_named")
 
-    def __init__(self, context: ResourceAccess, named: NamedFunction, *, costs: bool) -> None:
-        self._context = context
+    def __init__(self, execution: ActionExecution, named: NamedFunction, *, costs: bool) -> None:
+        self._execution = execution
         self._named = named
         self._costs = costs
 
@@ -89,7 +88,7 @@ class DurableMethod:
     ) -> Awaitable[Any]:
         self._may_pay()
         # The call is numbered here, and not when it is awaited.
-        call = self._context.durable_execute_async(self._named, *args, reconciler=reconciler, **kwargs)
+        call = self._execution.call_async(self._named, args, kwargs, reconciler)
         return self._paid_for(call)
 
     async def _paid_for(self, call: Awaitable[Any]) -> Any:
@@ -101,56 +100,31 @@ class DurableMethod:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reconciler: Callable[[], Any] | None
     ) -> Any:
         self._may_pay()
-        answer = self._context.durable_execute(self._named, *args, reconciler=reconciler, **kwargs)
+        answer = self._execution.call_now(self._named, args, kwargs, reconciler)
         self._spend(answer)
         return answer
 
     def _may_pay(self) -> None:
         """A model is not asked when a budget is used up; a tool costs nothing by itself."""
-        check: Any = getattr(self._context, "check_budgets", None)
-        if check is not None and self._costs:
-            check()
+        if self._costs:
+            self._execution.guarded().check_budgets()
 
     def _spend(self, answer: Any) -> None:
         """An answer from the log too: what an action spent counts when it ends, however often it was begun."""
         usage: Any = getattr(answer, "usage", None)
-        spend: Any = getattr(self._context, "spend", None)
-        if spend is not None and hasattr(usage, "total_tokens"):
-            spend(tokens=usage.total_tokens, cost=usage.cost or 0)
+        if hasattr(usage, "total_tokens"):
+            self._execution.guarded().spend(usage.total_tokens, usage.cost or 0)
 
 
-class ResourceAccess:
-    """The part of a runner context that deals with resources."""
-
-    __slots__ = ()
-
-    _run: AgentRun
-    durable_execute: Callable[..., Any]
-    durable_execute_async: Callable[..., Awaitable[Any]]
-
-    def get_resource(
-        self, name: str, type: ResourceType | str, metric_group: Any = None, *, durable: bool = True
-    ) -> Any:
-        """Made when it is first asked for, then shared by all actions of this process. Calls of models and tools are
-        durable: recorded, and answered from the record when the action is repeated; `durable=False` turns that off."""
-        kind = resource_type(type) if isinstance(type, str) else type
-        cache = self._run.agent.resources
-        found = cache.get_tool(name) if kind is ResourceType.TOOL else cache.get_resource(name, kind)
-        method = METHODS.get(kind)
-        if method is None or not callable(getattr(found, method, None)):
-            return found
-        named = NamedFunction(getattr(found, method), f"{kind.value.replace('_', ' ')} {name!r}", found)
-        costs = kind is not ResourceType.TOOL
-        answer = DurableMethod(self, named, costs=costs) if durable else named.durable_function
-        is_function = (
-            kind is ResourceType.TOOL and not callable(found) and callable(getattr(found, "func", None))
-        )
-        return (FunctionToolView if is_function else ResourceView)(found, method, answer)
-
-    def chat(self, model: str, messages: Any, prompt_args: Any = None, **kwargs: Any) -> Awaitable[Any]:
-        """Asks the chat model of this name: `await ctx.chat("judge", "Is it true?")`. Durable."""
-        return self.get_resource(model, ResourceType.CHAT_MODEL).chat(messages, prompt_args, **kwargs)
-
-    def call_tool(self, name: str, /, **arguments: Any) -> Awaitable[Any]:
-        """Calls the tool of this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
-        return self.get_resource(name, ResourceType.TOOL).call(arguments)
+def resource_view(execution: ActionExecution, name: str, kind: ResourceType, *, durable: bool) -> Any:
+    """What an action gets for a resource: models and tools as views with durable calls, others as they are."""
+    cache = execution.run.runtime.resources
+    found = cache.get_tool(name) if kind is ResourceType.TOOL else cache.get_resource(name, kind)
+    method = METHODS.get(kind)
+    if method is None or not callable(getattr(found, method, None)):
+        return found
+    named = NamedFunction(getattr(found, method), f"{kind.value.replace('_', ' ')} {name!r}", found)
+    costs = kind is not ResourceType.TOOL
+    answer = DurableMethod(execution, named, costs=costs) if durable else named.durable_function
+    is_function = kind is ResourceType.TOOL and not callable(found) and callable(getattr(found, "func", None))
+    return (FunctionToolView if is_function else ResourceView)(found, method, answer)

@@ -232,7 +232,7 @@ def harness(act: Any, log: MemoryLog, restore: bytes | None = None, **guards: An
 
     agent = Agent("a").add_action("act", [InputEvent], act, **guards).add_action("tell", [ErrorEvent], tell)
     made = AgentHarness(agent, restore=restore)
-    made.head.log = log  # type: ignore[assignment]
+    made.head.runtime.log = log  # type: ignore[assignment]
     return made
 
 
@@ -276,7 +276,7 @@ def test_retry_matches_what_a_recorded_call_raised() -> None:
     log = MemoryLog()
     made = harness(act, log, retry=Retry(attempts=2, backoff_ms=0, on=(Needs,)))
     made.send([("k", 1)])
-    call_id = f"{made.head.step.uid}/{made.head.key_digest('k')}-1/1/1"
+    call_id = f"{made.head.step.uid}/{made.head.runtime.key_digest('k')}-1/1/1"
     name = f"{service.__module__}.{service.__qualname__}"
     log.write_now(CallRecord(call_id, name, "", "service()", RAISED, stored(Needs())))
     made.calls.finish_all()

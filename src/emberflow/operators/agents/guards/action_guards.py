@@ -1,0 +1,160 @@
+"""What an action does besides sending events and remembering: attempts, budgets, delayed events, questions to people.
+
+Belongs to one `ActionExecution` and is made when the action first needs it. It counts when the action has ended, as the
+action's events and memory do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emberflow.errors import CallLogFailed, InvalidArgument, did_you_mean, shorten
+from emberflow.events.agent_events import Event
+from emberflow.events.copies import copied_event
+from emberflow.operators.agents.action_errors import check_event
+from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
+from emberflow.operators.agents.guards.attempts import AttemptLog
+from emberflow.operators.agents.guards.budgets import KINDS, PAID, Amounts, BudgetKind, added, check_amount
+from emberflow.operators.agents.guards.delayed_events import Due, check_delay
+from emberflow.operators.agents.guards.questions import Approvals, Question, ask, check_question
+
+if TYPE_CHECKING:
+    from emberflow.operators.agents.execution import ActionExecution
+
+_SETTLING_THREADS = 2
+"""Apart from those of blocking calls: an answer must not wait until one of them ends."""
+
+
+class ActionGuards:
+    __slots__ = ("_asked", "_execution", "_log", "attempt", "later", "spent")
+
+    def __init__(self, execution: ActionExecution) -> None:
+        self._execution = execution
+        self.attempt = 1
+        self.spent: Amounts = {}
+        self.later: list[Due] = []
+        self._asked: set[str] = set()
+        """Questions that nobody has answered yet."""
+        self._log: AttemptLog | None = None
+
+    # attempts
+
+    def start_attempt(self, attempt: int) -> None:
+        """The attempt before has failed and is undone."""
+        self._execution.start_over()
+        self.attempt = attempt
+        self.later = []
+        # A step is counted once, however often it is tried.
+        self.spent = {kind: amount for kind, amount in self.spent.items() if kind == "steps"}
+
+    def log_of_attempts(self) -> AttemptLog:
+        """Where later attempts find the answers of this one's calls."""
+        if self._log is None:
+            self._log = AttemptLog(self._execution.run.runtime.log)
+        return self._log
+
+    # budgets
+
+    def spend(self, tokens: int, cost: float) -> None:
+        check_amount("tokens", tokens)
+        check_amount("cost", cost)
+        self._execution.check_running("spends")
+        given = {"tokens": tokens, "cost": cost}
+        self.count({kind: amount for kind, amount in given.items() if amount})
+
+    def count(self, amounts: Amounts) -> None:
+        """Raises BudgetExceeded if a budget is overspent by now."""
+        run = self._execution.run
+        budgets = run.runtime.budgets
+        if budgets and amounts:
+            self.spent = added(self.spent, amounts)
+            budgets.check(amounts, run.spent, run.key_spent(), self.spent, run.scope.clock.now_ms())
+
+    def check_budgets(self) -> None:
+        """Raises BudgetExceeded if a budget of tokens or cost is used up: to be asked before something is paid for."""
+        run = self._execution.run
+        budgets = run.runtime.budgets
+        if budgets:
+            now_ms = run.scope.clock.now_ms()
+            budgets.check(PAID, run.spent, run.key_spent(), self.spent, now_ms, ahead=True)
+
+    def budget_left(self, kind: BudgetKind) -> float | None:
+        if kind not in KINDS:
+            raise InvalidArgument(
+                f"there is no budget of {shorten(kind)}{did_you_mean(kind, KINDS)}",
+                way_out=f"one of {', '.join(KINDS)}",
+            )
+        run = self._execution.run
+        now_ms = run.scope.clock.now_ms()
+        return run.runtime.budgets.left(kind, run.spent, run.key_spent(), self.spent, now_ms)
+
+    # delayed events
+
+    def send_after(self, delay_ms: float, event: Event) -> None:
+        check_delay(delay_ms)
+        execution = self._execution
+        execution.check_running("sends an event")
+        run = execution.run
+        check_event(event, run.runtime.settings.max_event_bytes)
+        # A copy: the event may be sent again, or changed, before it is stored.
+        later = copied_event(event)
+        later.id = ""
+        later.upstream_event_id = execution.event.id
+        later.upstream_action_name = execution.action.name
+        self.later.append((run.now_ms() + int(delay_ms), later, run.timestamp))
+
+    # people
+
+    def ask_human(
+        self, question: str, options: Sequence[str], expires_ms: int | None, default: Any
+    ) -> Awaitable[Any]:
+        chosen = check_question(question, options, expires_ms)
+        run, durable = self._execution.run, self._execution.durable_calls()
+        approvals = run.runtime.approvals
+        if approvals is None or durable is None:
+            raise InvalidArgument(
+                "ask_human() needs a place where people find the question",
+                way_out="give the environment a checkpoint_dir; `emberflow approvals list DIR` looks there",
+            )
+        # Numbered here and not when it is awaited, as every durable call.
+        call = durable.next(ask, (question, chosen, expires_ms), {}, "ask_human")
+        asked = Question(
+            call_id=call.call_id,
+            question=question,
+            options=chosen,
+            expires_ms=expires_ms,
+            agent=run.runtime.plan.name,
+            action=self._execution.action.name,
+            key=shorten(run.key),
+        )
+        return self._answered(approvals, durable, call, asked, default)
+
+    async def _answered(
+        self, approvals: Approvals, durable: ActionCalls, call: CallRecord, question: Question, default: Any
+    ) -> Any:
+        self._asked.add(call.call_id)
+        try:
+            answer = await durable.run(call, partial(ask, approvals, question, default), None)
+        except CallLogFailed:
+            raise  # The question stays open for a later start.
+        except Exception:
+            await self._settle(approvals, call.call_id)
+            raise
+        # The answer is in the log by now.
+        await self._settle(approvals, call.call_id)
+        return answer
+
+    async def _settle(self, approvals: Approvals, call_id: str) -> None:
+        calls = self._execution.run.runtime.calls
+        await calls.in_thread(partial(approvals.settled, call_id), _SETTLING_THREADS)
+        self._asked.discard(call_id)
+
+    def withdraw_questions(self) -> None:
+        """The action has failed for good: what it asked need not be answered any more."""
+        approvals = self._execution.run.runtime.approvals
+        if approvals is not None:
+            for call_id in sorted(self._asked):
+                approvals.settled(call_id)
+            self._asked.clear()
