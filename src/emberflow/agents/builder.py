@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.agents.agent import Agent
+from emberflow.agents.tool import as_tool
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.dead_letters.letter_files import RedriveSource, letter_sink, letters_folder
 from emberflow.errors import InvalidArgument, shorten
@@ -62,7 +63,9 @@ class AgentBuilder:
             raise InvalidArgument(f"{shorten(agent)} is not an agent{hint}")
         listener_calls(self._agents_env.get_config().get(AgentConfigOptions.EVENT_LISTENERS) or [])
         plan = AgentPlan.from_agent(agent, self._agents_env.get_config().copy(), self._agents_env.resources)
-        spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs)
+        spec = AgentSpec(
+            plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs, make_tool=as_tool
+        )
         self._has_letters = plan.config.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.DEAD_LETTER
         directory = self._stream.get_execution_environment().checkpoint_dir
         if not self._has_letters or directory is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP
@@ -24,6 +23,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the demo with the arguments after `--`."""
-    demo = importlib.import_module("emberflow.demo")
-    code: int | None = demo.main(args.program_args)
+    from emberflow.demo import main
+
+    code: int | None = main(args.program_args)
     return code or 0

@@ -14,15 +14,42 @@ from emberflow.connectors.source import Source
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.event_time.windows import WindowAssigner
 from emberflow.plan.agents.agent_plan import AgentPlan
+from emberflow.plan.agents.options import AgentExecutionOptions
+from emberflow.plan.agents.resources import MakeTool, keep_function
 from emberflow.plan.retry import NO_RETRY, RetryPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepTraits:
+    """What an engine must know about a step in order to host it; nothing of it holds for most steps."""
+
+    may_wait: bool = False
+    """Starts calls whose results come later: before an epoch ends, the engine waits for those in flight."""
+    may_park: bool = False
+    """What it has begun may outlive the epoch: it is stored as it is and goes on in a later one."""
+    max_in_flight: int | None = None
+    """Inputs that a task of the step may have unfinished, where it may park."""
+    records_calls: bool = False
+    """What it does depends on the log of durable calls."""
+    sets_timers: bool = False
+    """It has processing-time timers, which may be due while there is no input."""
+    keyed_by_channel: bool = False
+    """Its keys are the channels of its input, not keys of records."""
+
+
+NO_TRAITS = StepTraits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """`kind` is the step's name in plans and error messages; `stateful` steps own keyed state."""
+    """`kind` is the step's name in plans and error messages; a `keyed` step owns keyed state."""
 
     kind: str = "step"
     function: Any = None
+
+    @property
+    def traits(self) -> StepTraits:
+        return NO_TRAITS
 
     @property
     def keyed(self) -> bool:
@@ -87,6 +114,10 @@ class WatermarkGeneratorSpec(Spec):
     def keyed(self) -> bool:
         return True
 
+    @property
+    def traits(self) -> StepTraits:
+        return StepTraits(keyed_by_channel=True)
+
     def describe(self) -> dict[str, Any]:
         return describe_strategy(self.strategy)
 
@@ -98,10 +129,15 @@ class KeyedProcessSpec(Spec):
     kind: str = "keyed_process"
     calls: tuple[Callable[[Any, Any], Any], ...]
     on_timer: Callable[[int, Any], Any] | None = None
+    """None if the function does nothing when a timer is due."""
 
     @property
     def keyed(self) -> bool:
         return True
+
+    @property
+    def traits(self) -> StepTraits:
+        return StepTraits(sets_timers=self.on_timer is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,10 +179,21 @@ class AgentSpec(Spec):
     plan_id: str
     takes_pairs: bool = False
     """Inputs are (key, input) pairs. Outputs always leave as (key, output) pairs."""
+    make_tool: MakeTool = keep_function
 
     @property
     def keyed(self) -> bool:
         return True
+
+    @property
+    def traits(self) -> StepTraits:
+        waits = self.plan.is_async
+        return StepTraits(
+            may_wait=waits,
+            may_park=waits,
+            max_in_flight=self.plan.config.get(AgentExecutionOptions.MAX_IN_FLIGHT) if waits else None,
+            records_calls=True,
+        )
 
     def describe(self) -> dict[str, Any]:
         return {"agent": self.plan.name, "actions": list(self.plan.actions)}
@@ -161,6 +208,10 @@ class AsyncSpec(Spec):
     timeout_ms: int
     retry: RetryPolicy = NO_RETRY
     on_timeout: Callable[[Any], Any] | None = None
+
+    @property
+    def traits(self) -> StepTraits:
+        return StepTraits(may_wait=True)
 
     def describe(self) -> dict[str, Any]:
         return {

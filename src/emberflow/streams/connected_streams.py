@@ -8,7 +8,13 @@ from typing import Any, Generic, TypeVar
 from emberflow.errors import InvalidArgument, NotKeyed
 from emberflow.plan.specs import KeyedProcessSpec
 from emberflow.streams.data_stream import DataStream, method_of
-from emberflow.streams.functions import CoFlatMapFunction, CoMapFunction, CoProcessFunction, KeySelector
+from emberflow.streams.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeySelector,
+    timer_method,
+)
 from emberflow.streams.keyed_stream import AsFlatMap, AsMap, KeyedStream
 
 T1 = TypeVar("T1", covariant=True)
@@ -72,9 +78,7 @@ class ConnectedStreams(Generic[T1, T2]):
     def _keyed(self, kind: str, func: Any, first: Any, second: Any) -> DataStream[Any]:
         keyed_first: Any = self._first
         keyed_second: Any = self._second
-        spec = KeyedProcessSpec(
-            kind=kind, function=func, calls=(first, second), on_timer=getattr(func, "on_timer", None)
-        )
+        spec = KeyedProcessSpec(kind=kind, function=func, calls=(first, second), on_timer=timer_method(func))
         edges = keyed_first._keyed_edges(0) + keyed_second._keyed_edges(1)
         return DataStream(self._first._env, ((self._first._env._program.add(spec, edges, kind), None),))
 

@@ -5,7 +5,7 @@ Type parameters stand in Flink's order. They are optional: `class Parse(MapFunct
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from emberflow.events.output_tag import SideOutput
@@ -161,6 +161,14 @@ class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
 
 class KeyedCoProcessFunction(CoProcessFunction[IN1, IN2, OUT], Generic[K, IN1, IN2, OUT]):
     """A `CoProcessFunction` that also names the type of its key."""
+
+
+def timer_method(func: Any) -> Callable[[int, Any], Any] | None:
+    """`on_timer` of a function object; None if it has only the one that does nothing."""
+    found = getattr(func, "on_timer", None)
+    bases: tuple[Any, ...] = (KeyedProcessFunction, CoProcessFunction)
+    inherited = getattr(found, "__func__", None) in [base.on_timer for base in bases]
+    return None if inherited else found
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, K, W]):

@@ -16,6 +16,7 @@ from emberflow.streams.functions import (
     KeyedProcessFunction,
     MapFunction,
     ReduceFunction,
+    timer_method,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         """
         call = method_of(func, "process_element", "process()")
         return self._keyed(
-            KeyedProcessSpec(function=func, calls=(call,), on_timer=getattr(func, "on_timer", None)),
+            KeyedProcessSpec(function=func, calls=(call,), on_timer=timer_method(func)),
             "process",
         )
 

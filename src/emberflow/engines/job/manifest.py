@@ -13,6 +13,7 @@ from emberflow.events.stored_files import corrupt, parse_json, read_bytes, read_
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.graphs.stream_graph import of_first_form
 from emberflow.plan.job_contract import JobConfig, new_job_id
+from emberflow.plan.specs import SinkSpec, SourceSpec
 
 FORMAT_VERSION = 2
 """Of all that the directory holds: 1 named classes in state and calls by where they were, 2 has stable names for them."""
@@ -139,7 +140,7 @@ def remembering_steps(graph: JobGraph) -> dict[str, str]:
     return {
         node.uid: node.spec.kind
         for node in graph.stream_graph.nodes
-        if node.spec.keyed or node.spec.kind in ("source", "sink")
+        if node.spec.keyed or isinstance(node.spec, SourceSpec | SinkSpec)
     }
 
 

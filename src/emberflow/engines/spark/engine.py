@@ -30,9 +30,6 @@ from emberflow.engines.spark.driver.source_starts import source_starts
 from emberflow.engines.spark.driver.translate import (
     Translation,
     dataframe_of,
-    needs_ticks,
-    parks,
-    remembers_calls,
 )
 from emberflow.engines.spark.session.session import (
     check_function_size,
@@ -54,7 +51,7 @@ from emberflow.plan.capabilities import check_capabilities, resolve_mode
 from emberflow.plan.graphs.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.plan.graphs.stage_channels import stage_channels
 from emberflow.plan.job_contract import JobConfig, RuntimeExecutionMode, new_job_id
-from emberflow.plan.specs import SinkSpec, WatermarkGeneratorSpec
+from emberflow.plan.specs import SinkSpec
 from emberflow.savepoints.restore import SavepointStart
 
 _log = logging.getLogger(__name__)
@@ -197,7 +194,7 @@ class SparkEngine:
             note_place(config)
             spec = self._spec(graph, config, manifest.job_id, home)
             return replace(spec, fence=fence, for_one_query=True)
-        if streaming and any(remembers_calls(graph, stage) for stage in graph.stages):
+        if streaming and any(graph.traits_of(stage).records_calls for stage in graph.stages):
             _log.warning(
                 "the DataFrame's agents keep their durable calls in a temporary directory: give the environment a "
                 "checkpoint_dir beside the query's own checkpointLocation, or a query that is started again after "
@@ -256,8 +253,8 @@ class SparkEngine:
     def _start_query(
         self, translation: Translation, spec: JobSpec, config: JobConfig, home: Path, sinks: list[Sink[Any]]
     ) -> Any:
-        parking = any(parks(spec.graph, stage) for stage in spec.graph.stages)
-        ticks = any(needs_ticks(spec, stage) for stage in spec.graph.stages) or (
+        parking = any(spec.graph.traits_of(stage).may_park for stage in spec.graph.stages)
+        ticks = any(spec.graph.traits_of(stage).sets_timers for stage in spec.graph.stages) or (
             parking and spec.ticking_stage is None
         )
         trigger_ms = _positive(config, "trigger_ms", DEFAULT_TICK_MS if ticks else DEFAULT_TRIGGER_MS)
@@ -307,7 +304,7 @@ def sinks_of(graph: JobGraph) -> list[Sink[Any]]:
 
 def _ticking_stage(graph: JobGraph) -> int | None:
     """The first source that is read by a planner of ours, if runs may be parked at all."""
-    if not any(parks(graph, stage) for stage in graph.stages):
+    if not any(graph.traits_of(stage).may_park for stage in graph.stages):
         return None
     for stage in graph.stages:
         if stage.kind is StageKind.SOURCE and not isinstance(source_of(graph, stage).source, DataFrameSource):
@@ -318,7 +315,7 @@ def _ticking_stage(graph: JobGraph) -> int | None:
 def _at_end(graph: JobGraph, stage: Stage) -> bool:
     if stage.kind is StageKind.SOURCE:
         return not source_of(graph, stage).source.ordered
-    return not isinstance(graph.stream_graph.node(stage.head).spec, WatermarkGeneratorSpec)
+    return not graph.traits_of(stage).keyed_by_channel
 
 
 def _positive(config: JobConfig, name: str, default: int) -> int:

@@ -115,6 +115,7 @@ class AgentRuntime:
         )
         """Whether an output is looked at again after it was emitted."""
         self._plan_id = spec.plan_id
+        self._make_tool = spec.make_tool
         self._ledgers: Any = None
         self._digests: dict[Any, str] = {}
 
@@ -131,7 +132,9 @@ class AgentRuntime:
         if self.recorder is not None:
             # It writes events down some time after they were sent.
             self.keeps_events = self.keeps_outputs = True
-        self.resources = resource_cache.acquire(self._plan_id, self.plan, self._ledgers, self.metrics)
+        self.resources = resource_cache.acquire(
+            self._plan_id, self.plan, self._ledgers, self.metrics, self._make_tool
+        )
 
     def close(self) -> None:
         if self.recorder is not None:

@@ -165,8 +165,7 @@ def _check_types(plan: AgentPlan, action: Action, trigger: Trigger, known: _Know
     sendable = known.sendable
     for wanted in sorted(types_of(trigger, known.expressions) or ()):
         kind = known.classes.get(wanted)
-        built_in = kind is not None and kind.__module__.startswith("emberflow.")
-        if wanted in BUILT_IN or built_in or wanted in sendable or known.unknown:
+        if wanted in BUILT_IN or wanted in sendable or known.unknown:
             continue
         said = f"{_where(plan, action)}: the trigger '{trigger}'"
         if trigger.type.startswith("attributes."):
@@ -226,10 +225,8 @@ def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: 
 def _check_sends(plan: AgentPlan, name: str, known: _Known) -> list[str]:
     return [
         f"action {name!r} sends {event_type!r}, which no action handles"
-        for event_type, kind in known.code[name].sends.items()
-        if event_type not in BUILT_IN
-        and not (kind is not None and kind.__module__.startswith("emberflow."))
-        and not handlers_of(event_type, plan, known.expressions)
+        for event_type in known.code[name].sends
+        if event_type not in BUILT_IN and not handlers_of(event_type, plan, known.expressions)
     ]
 
 

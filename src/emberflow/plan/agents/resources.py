@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -42,6 +42,15 @@ def resource_type(name: str) -> ResourceType:
         f"{name!r} is not a resource type{did_you_mean(name, [item.value for item in ResourceType])}",
         way_out=f"one of {', '.join(item.value for item in ResourceType)}",
     )
+
+
+MakeTool = Callable[[str, Any], Any]
+"""name and function -> tool. Given with the plan: what a tool is, is known to the public API above this layer."""
+
+
+def keep_function(name: str, function: Any) -> Any:
+    """A `MakeTool` for plans whose tools are tools already."""
+    return function
 
 
 class ResourceContext(Protocol):

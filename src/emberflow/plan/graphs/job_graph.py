@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any
 
 from emberflow.plan.graphs.stream_graph import StreamEdge, StreamGraph, StreamNode
-from emberflow.plan.specs import SinkSpec, SourceSpec, TimestampsSpec, WatermarkGeneratorSpec
+from emberflow.plan.specs import SinkSpec, SourceSpec, StepTraits, TimestampsSpec, WatermarkGeneratorSpec
 
 
 class StageKind(Enum):
@@ -70,6 +70,10 @@ class JobGraph:
     @property
     def sinks(self) -> list[StreamNode]:
         return [node for node in self.stream_graph.nodes if isinstance(node.spec, SinkSpec)]
+
+    def traits_of(self, stage: Stage) -> StepTraits:
+        """Of the step at the head of a stage, which owns its state."""
+        return self.stream_graph.node(stage.head).spec.traits
 
     def inputs_of(self, stage_id: int) -> list[Exchange]:
         return [exchange for exchange in self.exchanges if exchange.target_stage == stage_id]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping
 from emberflow.connectors.source import Position, start_positions
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind, source_of
 from emberflow.plan.graphs.stream_graph import StreamNode
-from emberflow.plan.specs import WatermarkGeneratorSpec
 
 
 def new_sources(graph: JobGraph, parallelism: int, known: Collection[str]) -> dict[str, list[Position]]:
@@ -32,7 +31,7 @@ def stage_channels(
         node = graph.stream_graph.node(stage.head)
         if stage.kind is StageKind.SOURCE:
             found[stage.id] = of_sources[node.uid]
-        elif isinstance(node.spec, WatermarkGeneratorSpec):
+        elif node.spec.traits.keyed_by_channel:
             found[stage.id] = sum(found[item.source_stage] for item in graph.inputs_of(stage.id))
         else:
             found[stage.id] = of_keyed(node)

@@ -1,6 +1,6 @@
-"""How many records a source may give to a micro-batch: no more than the agents behind it may have unfinished.
+"""How many records a source may give to a micro-batch: no more than the steps behind it may have unfinished.
 
-Driver side, asked by the planner of offsets. When a batch is planned, whatever agents have not finished is in state, and
+Driver side, asked by the planner of offsets. When a batch is planned, whatever they have not finished is in state, and
 the log of durable calls tells how much that is. What is more stays in the source.
 """
 
@@ -14,9 +14,7 @@ from pathlib import Path
 from emberflow.durable.log import StoredCallLog
 from emberflow.engines.spark.wire.job_spec import JobSpec
 from emberflow.events.private_files import make_private_folder, write_private
-from emberflow.plan.agents.options import AgentExecutionOptions
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind
-from emberflow.plan.specs import AgentSpec
 
 _WRITTEN_EVERY_S = 0.2
 
@@ -36,12 +34,12 @@ class SourceAdmission:
 
 
 def limits_behind(spec: JobSpec, stage_id: int) -> dict[str, int]:
-    """Agents behind a source that may wait for calls, by uid: how many inputs of this source they may have unfinished."""
+    """Steps behind a source that may park inputs, by uid: how many inputs of this source they may have unfinished."""
     found: dict[str, int] = {}
     for target in _behind(spec.graph, stage_id):
         node = spec.graph.stream_graph.node(spec.graph.stages[target].head)
-        if isinstance(node.spec, AgentSpec) and node.spec.plan.is_async:
-            of_a_task: int = node.spec.plan.config.get(AgentExecutionOptions.MAX_IN_FLIGHT)
+        of_a_task = node.spec.traits.max_in_flight
+        if of_a_task is not None:
             sources = sum(
                 stage.kind is StageKind.SOURCE and target in _behind(spec.graph, stage.id)
                 for stage in spec.graph.stages

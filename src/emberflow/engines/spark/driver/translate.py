@@ -18,7 +18,6 @@ from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.wire.markers import ErrorForm
 from emberflow.engines.spark.wire.packet_rows import PARKED, ROW_SCHEMA, STATS
 from emberflow.plan.graphs.job_graph import JobGraph, Stage, StageKind, source_of
-from emberflow.plan.specs import AgentSpec, AsyncSpec, KeyedProcessSpec
 from emberflow.savepoints.restore import SavepointStart
 
 OBSERVED_IN = "emberflow_in"
@@ -96,7 +95,7 @@ class Translation:
     def _level(self, current: Any, stages: list[Stage]) -> Any:
         from pyspark.sql import functions as F
 
-        timed = any(uses_processing_time(self._spec, stage) for stage in stages)
+        timed = any(uses_processing_time(self._spec.graph, stage) for stage in stages)
         processor = shims.make_processor(*self._code, self._data, [stage.id for stage in stages], timed)
         mode = "ProcessingTime" if timed else "None"
         if not timed:
@@ -140,36 +139,10 @@ class Translation:
         return plan.where(F.col("dest") == dest).mapInArrow(mapper, struct)
 
 
-def uses_processing_time(spec: JobSpec, stage: Stage) -> bool:
+def uses_processing_time(graph: JobGraph, stage: Stage) -> bool:
     """Whether a stage needs Spark's timers: for processing-time timers of its own, or for the end of phase one."""
-    specs = [spec.graph.stream_graph.node(node_id).spec for node_id in stage.nodes]
-    awaits = any(isinstance(item, AsyncSpec) for item in specs) or parks(spec.graph, stage)
-    return awaits or needs_ticks(spec, stage)
-
-
-def parks(graph: JobGraph, stage: Stage) -> bool:
-    """Whether runs of the stage may be parked."""
-    head = graph.stream_graph.node(stage.head).spec
-    return isinstance(head, AgentSpec) and head.plan.is_async
-
-
-def remembers_calls(graph: JobGraph, stage: Stage) -> bool:
-    """Whether what the stage does depends on the log of durable calls."""
-    return isinstance(graph.stream_graph.node(stage.head).spec, AgentSpec)
-
-
-def needs_ticks(spec: JobSpec, stage: Stage) -> bool:
-    """Whether something may have to happen while there is no input: Spark then has to run batches without any."""
-    head = spec.graph.stream_graph.node(stage.head).spec
-    return isinstance(head, KeyedProcessSpec) and _sets_timers(head)
-
-
-def _sets_timers(spec: KeyedProcessSpec) -> bool:
-    """Timers only matter to a function that has an on_timer of its own."""
-    if spec.on_timer is None:
-        return False
-    method = getattr(type(spec.function), "on_timer", None)
-    return not getattr(method, "__module__", "").startswith("emberflow.streams.functions")
+    waits = any(graph.stream_graph.node(node_id).spec.traits.may_wait for node_id in stage.nodes)
+    return waits or graph.traits_of(stage).sets_timers
 
 
 def dataframe_of(spec: JobSpec, stage: Stage) -> Any:

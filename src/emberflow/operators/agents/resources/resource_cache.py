@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
 import threading
@@ -17,7 +16,7 @@ from emberflow.operators.agents.calls.masked_errors import mask
 from emberflow.operators.agents.resources.resource_views import admitted, unwrapped
 from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.resource_providers import ResourceProvider
-from emberflow.plan.agents.resources import ResourceType, Secret
+from emberflow.plan.agents.resources import MakeTool, ResourceType, Secret, keep_function
 
 _log = logging.getLogger("emberflow.agents")
 
@@ -38,8 +37,11 @@ _LIMITED = {
 class ResourceCache:
     """Actions may ask from several threads at once."""
 
-    def __init__(self, plan: AgentPlan, ledgers: Ledgers | None = None) -> None:
+    def __init__(
+        self, plan: AgentPlan, ledgers: Ledgers | None = None, make_tool: MakeTool = keep_function
+    ) -> None:
         self._plan = plan
+        self._make_tool = make_tool
         self._ledgers = MemoryLedgers() if ledgers is None else ledgers
         self._gates: dict[tuple[ResourceType, str], Gate] = {}
         self._metrics: list[MetricGroup] = []
@@ -66,8 +68,7 @@ class ResourceCache:
             return found
         with self._lock:
             if name not in self._tools:
-                # By name: this layer lies below the one that knows what a tool is.
-                self._tools[name] = importlib.import_module("emberflow.agents.tool").as_tool(name, found)
+                self._tools[name] = self._make_tool(name, found)
             return self._tools[name]
 
     def show_in(self, metrics: MetricGroup) -> None:
@@ -233,14 +234,18 @@ _caches_lock = threading.Lock()
 
 
 def acquire(
-    plan_id: str, plan: AgentPlan, ledgers: Ledgers | None = None, metrics: MetricGroup | None = None
+    plan_id: str,
+    plan: AgentPlan,
+    ledgers: Ledgers | None = None,
+    metrics: MetricGroup | None = None,
+    make_tool: MakeTool = keep_function,
 ) -> ResourceCache:
     """The resources of this process for one use of an agent. `ledgers` are the job's, for limits that agents and
-    processes share; `metrics` shows who waits for models."""
+    processes share; `metrics` shows who waits for models; `make_tool` turns plain functions into tools."""
     with _caches_lock:
         cache = _caches.get(plan_id)
         if cache is None:
-            cache = _caches[plan_id] = ResourceCache(plan, ledgers)
+            cache = _caches[plan_id] = ResourceCache(plan, ledgers, make_tool)
         cache.users += 1
     if metrics is not None:
         cache.show_in(metrics)
