@@ -43,7 +43,7 @@ def latencies(env: StreamExecutionEnvironment, warm_s: int, measured_s: int) -> 
 
     def arrived(batch: object) -> None:
         now = time.time()
-        for (due_s, read_s), _ in batch.values:  # type: ignore[attr-defined]
+        for (due_s, read_s), _ in batch.values:
             if due_s - began_s >= warm_s:
                 since_due.append(now - due_s)
                 since_read.append(now - read_s)

@@ -259,6 +259,6 @@ def test_watermarks_stay_behind_their_records(host: Host) -> None:
 def test_what_is_no_coroutine_function_is_refused(host: Host) -> None:
     env = host.environment()
     with pytest.raises(InvalidArgument, match="async def"):
-        AsyncDataStream.ordered_wait(env.from_collection([1]), len, SECONDS_20)  # type: ignore[arg-type]
+        AsyncDataStream.ordered_wait(env.from_collection([1]), len, SECONDS_20)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidArgument, match="capacity"):
         AsyncDataStream.ordered_wait(env.from_collection([1]), double, SECONDS_20, capacity=0)

@@ -345,13 +345,13 @@ def test_what_is_no_function(host: Host) -> None:
     env = host.environment()
     stream = env.from_collection([1])
     for wrong in (
-        lambda: stream.map(5),  # type: ignore[arg-type]
-        lambda: stream.key_by("field"),  # type: ignore[arg-type]
-        lambda: stream.sink_to("file"),  # type: ignore[arg-type]
-        lambda: stream.process(AsksForAnUnknownState()),  # type: ignore[arg-type]
+        lambda: stream.map(5),  # pyright: ignore[reportArgumentType]
+        lambda: stream.key_by("field"),  # pyright: ignore[reportArgumentType]
+        lambda: stream.sink_to("file"),  # pyright: ignore[reportArgumentType]
+        lambda: stream.process(AsksForAnUnknownState()),  # pyright: ignore[reportArgumentType]
         lambda: env.set_parallelism(0),
         lambda: env.enable_checkpointing(0),
-        lambda: env.add_source([1]),  # type: ignore[arg-type]
+        lambda: env.add_source([1]),  # pyright: ignore[reportArgumentType]
         lambda: env.from_collection("text"),
         lambda: stream.union(host.environment().from_collection([1])),
     ):

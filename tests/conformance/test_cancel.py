@@ -128,7 +128,7 @@ def test_an_abandoned_job_commits_nothing_any_more(tmp_path: Path) -> None:
     job = env.execute_async()
     until(sign.exists)
     job.cancel(timeout_ms=10)
-    handle: Any = job._handle  # pyright: ignore[reportPrivateUsage]
+    handle: Any = job._handle
     handle.thread.join()
     assert read_committed(tmp_path / "out") == []
     assert job.get_job_status() is JobStatus.CANCELED

@@ -136,9 +136,9 @@ def test_execute_waits_for_the_end(host: Host) -> None:
 def test_an_environment_runs_one_program_after_another(host: Host) -> None:
     env = host.environment()
     first = env.from_collection([1, 2]).execute_and_collect()
-    assert list(first) == [1, 2]  # type: ignore[arg-type]
+    assert list(first) == [1, 2]
     second = env.from_collection([3]).map(lambda n: n + 1).execute_and_collect()
-    assert list(second) == [4]  # type: ignore[arg-type]
+    assert list(second) == [4]
 
 
 @on_every_host

@@ -214,7 +214,7 @@ def test_impossible_windows_are_refused(host: Host) -> None:
         lambda: TumblingEventTimeWindows.of(0),
         lambda: TumblingEventTimeWindows.of(5, 5),
         lambda: SlidingEventTimeWindows.of(10, 0),
-        lambda: env.from_collection([1]).key_by(first).window("5 s"),  # type: ignore[arg-type]
+        lambda: env.from_collection([1]).key_by(first).window("5 s"),  # pyright: ignore[reportArgumentType]
     ):
         with pytest.raises(InvalidArgument):
             make()

@@ -150,7 +150,7 @@ class GuardedSimulation(Simulation):
 def test_any_failures_any_crash_give_what_one_input_at_a_time_gives(
     inputs: list[Input], data: st.DataObject
 ) -> None:
-    simulation = GuardedSimulation(inputs, [-1] * (len(inputs) + 1))  # type: ignore[arg-type]
+    simulation = GuardedSimulation(inputs, [-1] * (len(inputs) + 1))  # pyright: ignore[reportArgumentType]
     expected = modelled(inputs)
     drive(simulation, data, batch=3, saves=6)
     check(simulation, expected)

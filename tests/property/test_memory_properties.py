@@ -161,7 +161,7 @@ def size_of(node: dict[str, Any]) -> int:
 def call(memory: MemoryObject, model: Model, name: str, prefix: str, path: str, argument: Any) -> None:
     """The same call on both; they agree on its result, or on its refusal."""
     inside = f"{prefix}." if prefix else ""
-    place = MemoryObject(memory._memory, inside)  # pyright: ignore[reportPrivateUsage]
+    place = MemoryObject(memory._memory, inside)
     expected: Any = None
     refused = False
     try:

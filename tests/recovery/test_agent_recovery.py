@@ -256,7 +256,7 @@ def test_a_stopped_job_goes_on_with_other_parallelism(before: int, after: int, t
     assert list(runs_in(tmp_path / "checkpoints")) == ["slow"]
     gate.touch()
     other = replace(host, parallelism=after)
-    other._execute(prepared(other, tmp_path, source, Gate(gate), every_ms=20))  # pyright: ignore[reportPrivateUsage]
+    other._execute(prepared(other, tmp_path, source, Gate(gate), every_ms=20))
     assert per_key(read_committed(tmp_path / "output")) == per_key([("slow", 1), ("slow", 2), *QUICK])
 
 

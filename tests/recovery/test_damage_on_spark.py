@@ -62,5 +62,5 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     assert uncovered(folder) == []
     numbers = [number for number in range(damage_program.NUMBERS) if number != 3]
     assert calls == numbers, "each call was made once"
-    assert sorted(row[1] for row in output if row[1] != "total") == numbers  # type: ignore[index]
+    assert sorted(row[1] for row in output if row[1] != "total") == numbers  # pyright: ignore[reportIndexIssue]
     assert len(output) == len(numbers) + 3

@@ -21,7 +21,7 @@ LATER_BATCH = "collected 35"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _spark_session() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+def _spark_session() -> Iterator[None]:
     yield
     stop_shared_session()
 

@@ -113,7 +113,7 @@ class Nothing:
 
 
 def shown(function: Any, *args: Any, **kwargs: Any) -> str:
-    calls = ActionCalls(Nothing(), "p/", restarts=False, secrets={KEY})  # type: ignore[arg-type]
+    calls = ActionCalls(Nothing(), "p/", restarts=False, secrets={KEY})  # pyright: ignore[reportArgumentType]
     return calls.next(function, args, kwargs).shown.partition("(")[2]
 
 

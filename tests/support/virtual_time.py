@@ -13,7 +13,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self.now = 1_000.0
-        selector: Any = self._selector  # type: ignore[attr-defined]
+        selector: Any = self._selector  # pyright: ignore[reportAttributeAccessIssue]
         select = selector.select
 
         def jump(timeout: float | None = None) -> Any:

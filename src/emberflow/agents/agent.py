@@ -119,7 +119,7 @@ def add_resource(
     resources: dict[ResourceType, dict[str, Any]], name: str, kind: ResourceType, instance: Any, owner: str
 ) -> None:
     """Shared by agents and environments."""
-    if not isinstance(kind, ResourceType):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(kind, ResourceType):
         raise InvalidAgent(
             f"{owner}: {kind!r} is not a resource type",
             way_out=f"one of {', '.join(f'ResourceType.{item.name}' for item in ResourceType)}",

@@ -58,7 +58,7 @@ class AgentBuilder:
                 "an agent was applied already",
                 way_out="chain agents over a stream: from_datastream(first.to_datastream(), key).apply(second)",
             )
-        if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(agent, Agent):
             hint = f"; did you mean {agent.__name__}()?" if isinstance(agent, type) else ""
             raise InvalidArgument(f"{shorten(agent)} is not an agent{hint}")
         listener_calls(self._agents_env.get_config().get(AgentConfigOptions.EVENT_LISTENERS) or [])

@@ -83,7 +83,7 @@ class AgentsExecutionEnvironment:
                 "a stream environment was given, so the engine and its settings are already chosen",
                 way_out="give them to StreamExecutionEnvironment.get_execution_environment() instead",
             )
-        elif not isinstance(env, StreamExecutionEnvironment):  # pyright: ignore[reportUnnecessaryIsInstance]
+        elif not isinstance(env, StreamExecutionEnvironment):
             raise InvalidArgument(
                 f"{shorten(env)} is not a StreamExecutionEnvironment",
                 way_out="AgentsExecutionEnvironment.get_execution_environment(engine='local') makes one by itself",

@@ -101,7 +101,7 @@ def start_positions(source: Source[Any], parallelism: int) -> list[Position]:
             way_out="return the channels' positions from start(parallelism): one for each channel",
         )
     found = source.start(parallelism)
-    if not isinstance(found, list) or not found:  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(found, list) or not found:
         raise InvalidArgument(
             f"start() of the source {source.describe()} returned {shorten(found)}",
             way_out="return a list of positions, one for each channel",

@@ -202,7 +202,7 @@ def _other(kind: Any, value: Any, strict: bool) -> bytes:
             return _encode(plain, strict=strict)
     # The next ones are no keys themselves, but parts of keys and arguments.
     if isinstance(value, list):
-        return _items(b"l", value, strict)  # pyright: ignore[reportUnknownArgumentType]
+        return _items(b"l", value, strict)
     if isinstance(value, dict):
         return _unordered(b"d", value.items(), strict)  # pyright: ignore[reportUnknownArgumentType]
     if kind is set:
@@ -210,7 +210,7 @@ def _other(kind: Any, value: Any, strict: bool) -> bytes:
     if isinstance(value, bytearray | memoryview):
         return _encode(bytes(value), strict=strict)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, type):
-        return _named(b"k", value)  # pyright: ignore[reportUnknownArgumentType]
+        return _named(b"k", value)
     if isinstance(value, FunctionType | BuiltinFunctionType | MethodType):
         return _function(value, strict)
     return _object(kind, value, strict)
@@ -237,7 +237,7 @@ def _object(kind: Any, value: Any, strict: bool) -> bytes:
     if is_dataclass(value) and kind.__dataclass_params__.eq:
         compared = [getattr(value, field.name) for field in fields(value) if field.compare]
         return start + _items(b"t", compared, strict)
-    return start + _reduced(kind, value, strict)  # pyright: ignore[reportUnknownArgumentType]
+    return start + _reduced(kind, value, strict)
 
 
 def _reduced(kind: Any, value: Any, strict: bool) -> bytes:

@@ -63,16 +63,16 @@ def _of_other(key: Any) -> int:
         return _mix(hash(key)) if key == key else 0x7FF80000
     own_hash: Any = key.__class__.__hash__
     if isinstance(key, tuple) and own_hash is _TUPLE_HASH:
-        return _of_sequence(key)  # pyright: ignore[reportUnknownArgumentType]
+        return _of_sequence(key)
     if isinstance(key, str) and own_hash is str.__hash__:
         return crc32(str.encode(key, "utf-8", "surrogatepass"))
     if isinstance(key, frozenset | set):
-        return _of_set(key)  # pyright: ignore[reportUnknownArgumentType]
+        return _of_set(key)
     # Lists and dictionaries are no keys themselves, but fields of keys.
     if isinstance(key, list):
-        return _of_sequence(key)  # pyright: ignore[reportUnknownArgumentType]
+        return _of_sequence(key)
     if isinstance(key, dict):
-        return _of_set(key.items())  # pyright: ignore[reportUnknownArgumentType]
+        return _of_set(key.items())
     other: Any = key  # pyright: ignore[reportUnknownVariableType]
     if callable(other):
         return stable_hash(stable_path(other))

@@ -86,7 +86,7 @@ class AsyncWaitOperator(Operator):
         self.in_flight = 0
 
     @property
-    def full(self) -> bool:  # type: ignore[override]
+    def full(self) -> bool:
         return self.in_flight >= self._capacity
 
     def connect(self, host: HostServices) -> None:

@@ -29,7 +29,7 @@ class KeyedOperator(Operator):
     def __init__(self, step: Step) -> None:
         super().__init__(step)
         self.cursor = Cursor()
-        self.scope: Scope = None  # type: ignore[assignment]
+        self.scope: Scope = None  # pyright: ignore[reportAttributeAccessIssue]
         self.input_of: dict[int, int] = {}
         """exchange -> input of the step (0, or 1 for the second stream of a connect)"""
         self.on_ended: Callable[[], None] = lambda: None

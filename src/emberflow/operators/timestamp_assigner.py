@@ -77,4 +77,4 @@ def or_none_yet(timestamps: Sequence[int | None]) -> Sequence[int]:
     """NO_TIMESTAMP in place of None."""
     if None in timestamps:
         return [NO_TIMESTAMP if stamp is None else stamp for stamp in timestamps]
-    return timestamps  # type: ignore[return-value]
+    return timestamps  # pyright: ignore[reportReturnType]

@@ -68,8 +68,8 @@ class WatermarkGeneratorOperator(KeyedOperator):
         try:
             for value, stamp in zip(batch.values, or_none_yet(timestamps), strict=True):
                 watermarks.append(self._highest)
-                generator.on_event(value, stamp, self)  # type: ignore[union-attr]
-                generator.on_periodic_emit(self)  # type: ignore[union-attr]
+                generator.on_event(value, stamp, self)  # pyright: ignore[reportOptionalMemberAccess]
+                generator.on_periodic_emit(self)  # pyright: ignore[reportOptionalMemberAccess]
         except BaseException as error:
             raise self.step.failed(value, error) from error
         entry[GENERATOR] = generator

@@ -70,9 +70,9 @@ class StandIn(metaclass=_Called):
         args, kwargs = self.stand_in_args
         made: tuple[Any, ...] = (type(self), args)
         if not self.stand_in_called:
-            made = (copyreg.__newobj__, (type(self), *args))  # type: ignore[attr-defined]
+            made = (copyreg.__newobj__, (type(self), *args))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
             if kwargs:
-                made = (copyreg.__newobj_ex__, (type(self), args, kwargs))  # type: ignore[attr-defined]
+                made = (copyreg.__newobj_ex__, (type(self), args, kwargs))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         items = iter(self.stand_in_items) if self.stand_in_items else None
         pairs = iter(self.stand_in_pairs.items()) if self.stand_in_pairs else None
         return (*made, self.stand_in_state, items, pairs)

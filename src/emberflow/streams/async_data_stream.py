@@ -174,7 +174,7 @@ def _call(function: Any) -> Callable[[Any], Awaitable[Any]]:
     invoke = getattr(function, "async_invoke", None)
     if invoke is not None:
         return invoke
-    method: Any = dict[str, Any](vars(function.__class__)).get("__call__")  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    method: Any = dict[str, Any](vars(function.__class__)).get("__call__")  # pyright: ignore[reportUnknownArgumentType]
     if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)):
         raise InvalidArgument(
             f"an asynchronous step needs an AsyncFunction or an `async def`, not {function!r}",

@@ -200,7 +200,7 @@ class DataStream(Generic[T]):
 
     def sink_to(self, sink: Sink[T]) -> DataStreamSink:
         """Writes every record to a sink; what is not a `Sink` raises `InvalidArgument`."""
-        if not isinstance(sink, Sink):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(sink, Sink):
             raise InvalidArgument(
                 f"sink_to() needs a Sink, not {type(sink).__name__}", way_out="use add_sink() for a function"
             )

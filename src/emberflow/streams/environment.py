@@ -226,7 +226,7 @@ class StreamExecutionEnvironment:
         return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe")
 
     def _source(self, source: Source[T], strategy: WatermarkStrategy | None, name: str) -> DataStream[T]:
-        if not isinstance(source, Source):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(source, Source):
             raise InvalidArgument(
                 f"{source!r} is not a source",
                 way_out="derive it from emberflow.streams.Source, or use from_collection()",

@@ -23,7 +23,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 def caller_location() -> str:
     """`pipeline.py:31`: the line of user code that is adding a step."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     if frame is None:
@@ -55,7 +55,7 @@ class Program:
         self._nodes[node_id] = replace(self._nodes[node_id], **fields)
 
     def set_uid(self, node_id: int, uid: str) -> None:
-        if not uid or not isinstance(uid, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not uid or not isinstance(uid, str):
             raise InvalidArgument(f"uid() needs a non-empty string, not {uid!r}")
         self._explicit[node_id] = uid
 

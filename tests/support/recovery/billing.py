@@ -52,7 +52,7 @@ class Billing(Agent):
 
 class PlainBilling(Billing):
     @action(InputEvent)
-    def charge(self, event: InputEvent, ctx: RunnerContext) -> None:  # type: ignore[override]
+    def charge(self, event: InputEvent, ctx: RunnerContext) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         number = event.input[1]
         first = ctx.durable_execute(bill_now, self._folder, number)
         if number == 5:

@@ -28,7 +28,7 @@ def test_messages_come_back(message: ChatMessage) -> None:
 
 
 def test_a_role_by_its_name() -> None:
-    made = ChatMessage(role="system", content="be brief")  # type: ignore[arg-type]
+    made = ChatMessage(role="system", content="be brief")
     assert made.role is MessageRole.SYSTEM
     assert str(made) == "system: be brief"
     assert made != ChatMessage(content="be brief")

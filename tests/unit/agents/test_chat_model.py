@@ -122,7 +122,7 @@ def test_a_fallback_is_asked_with_its_own_prompt_tools_and_settings() -> None:
     )
 
     asked = iter([HELLO])
-    reply = asyncio.run(setup.chat(asked, {"role": "German"}, temperature=0.5, model="larger"))  # type: ignore[arg-type]
+    reply = asyncio.run(setup.chat(asked, {"role": "German"}, temperature=0.5, model="larger"))  # pyright: ignore[reportArgumentType]
 
     assert reply.content == "hi"
     assert [message.content for message in model.calls[0].messages] == ["Briefly, in German.", "hello"]

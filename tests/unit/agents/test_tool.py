@@ -54,7 +54,7 @@ class Model:
     def model_validate(cls, value: Any) -> Model:
         if not isinstance(value, dict):
             raise ValueError("Input should be a dictionary")
-        return cls(value["n"])  # pyright: ignore[reportUnknownArgumentType]
+        return cls(value["n"])
 
 
 def add(a: int, b: int = 2) -> int:

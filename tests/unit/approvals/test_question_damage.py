@@ -50,7 +50,7 @@ def post(directory: Path) -> tuple[Path, Path]:
     question = Question(
         call_id=CALL, question="Pay?", options=(), expires_ms=None, agent="a", action="act", key="'k'"
     )
-    FileApprovals(folder)._post(NAME, question)  # pyright: ignore[reportPrivateUsage]
+    FileApprovals(folder)._post(NAME, question)
     give_answer(directory, NAME, "approve", note="fine", by="eve")
     return folder / f"{NAME}{QUESTION}", folder / f"{NAME}{ANSWER}"
 

@@ -73,7 +73,7 @@ def test_an_iterable_that_lost_values_is_noticed() -> None:
 
 def test_an_iterable_instead_of_a_function_is_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"not list[\s\S]*lambda: values"):
-        IterableSource([1, 2])  # type: ignore[arg-type]
+        IterableSource([1, 2])  # pyright: ignore[reportArgumentType]
 
 
 def poll(source: Source, position: Position, wanted: int) -> list[Chunk]:

@@ -110,13 +110,13 @@ def test_a_generator_takes_flinks_function_object() -> None:
         def map(self, value: int) -> int:
             return 2 * value
 
-    assert read_all(DataGeneratorSource(Double(), count=3)) == [0, 2, 4]  # type: ignore[arg-type]
+    assert read_all(DataGeneratorSource(Double(), count=3)) == [0, 2, 4]
 
 
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: DataGeneratorSource(5), "needs a function of the index, not 5"),  # type: ignore[arg-type]
+        (lambda: DataGeneratorSource(5), "needs a function of the index, not 5"),  # pyright: ignore[reportArgumentType]
         (lambda: DataGeneratorSource(square, count=-1), "cannot make -1 records"),
         (lambda: DataGeneratorSource(square, parallelism=0), "cannot have 0 channels"),
         (lambda: RateLimiterStrategy.per_second(0), "a rate of 0 records a second"),

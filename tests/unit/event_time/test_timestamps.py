@@ -90,4 +90,4 @@ def test_durations_beyond_64_bits_are_refused(duration: Any) -> None:
 
 def test_a_duration_of_a_fraction_of_a_millisecond_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="must be a timedelta, Time or milliseconds"):
-        to_ms(Time.milliseconds(2.5))  # type: ignore[arg-type]
+        to_ms(Time.milliseconds(2.5))  # pyright: ignore[reportArgumentType]

@@ -37,6 +37,6 @@ def test_wrong_strategies() -> None:
     with pytest.raises(InvalidArgument, match="negative"):
         WatermarkStrategy.for_bounded_out_of_orderness(-1)
     with pytest.raises(InvalidArgument, match=r"for_generator\(WatermarkGenerator\)"):
-        WatermarkStrategy.for_generator(WatermarkGenerator())  # type: ignore[arg-type]
+        WatermarkStrategy.for_generator(WatermarkGenerator())  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidArgument, match="positive"):
         WatermarkStrategy.for_monotonous_timestamps().with_idleness(0)

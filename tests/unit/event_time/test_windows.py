@@ -66,4 +66,4 @@ def test_durations() -> None:
     assert to_ms(7) == 7
     for wrong in (True, 1.5, "5 s", None):
         with pytest.raises(InvalidArgument, match="timedelta"):
-            to_ms(wrong)  # type: ignore[arg-type]
+            to_ms(wrong)  # pyright: ignore[reportArgumentType]

@@ -74,9 +74,9 @@ def test_what_a_class_declares() -> None:
 
 def test_wrong_fields_are_refused() -> None:
     with pytest.raises(TypeError):
-        Scored()  # type: ignore[call-arg]
+        Scored()  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError):
-        Empty(1)  # type: ignore[call-arg]
+        Empty(1)  # pyright: ignore[reportCallIssue]
     with pytest.raises(AttributeError, match="'Scored' event has no attribute 'nope'"):
         _ = Scored(score=1).nope
     with pytest.raises(InvalidArgument, match="an event needs a type"):
@@ -148,7 +148,7 @@ def test_events_travel(event: Event) -> None:
 def test_a_field_that_every_event_has_is_refused() -> None:
     with pytest.raises(InvalidAgent, match="declares a field 'type'") as caught:
 
-        class Wrong(Event):  # pyright: ignore[reportUnusedClass]
-            type: str  # type: ignore[assignment]
+        class Wrong(Event):
+            type: str
 
     assert "wrong_type" in str(caught.value)

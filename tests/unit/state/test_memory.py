@@ -19,7 +19,7 @@ def memory_of(limit: int = 10_000, **settings: Any) -> MemoryObject:
 
 
 def tree_of(memory: MemoryObject) -> Memory:
-    return memory._memory  # pyright: ignore[reportPrivateUsage]
+    return memory._memory
 
 
 def test_paths_make_nested_objects() -> None:

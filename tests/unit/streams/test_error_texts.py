@@ -222,7 +222,7 @@ def test_an_agents_option_that_is_nearly_one_is_refused(tmp_path: Path) -> None:
         with pytest.raises(
             InvalidArgument, match="there is no option 'max-stepss'; did you mean 'max-steps'"
         ):
-            setter("max-stepss", 5)  # type: ignore[arg-type]
+            setter("max-stepss", 5)  # pyright: ignore[reportArgumentType]
     path = tmp_path / "agent.json"
     path.write_text('{"on-eror": "skip"}')
     with pytest.raises(InvalidArgument, match="there is no option 'on-eror'; did you mean 'on-error'"):

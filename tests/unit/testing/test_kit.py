@@ -57,10 +57,10 @@ def test_a_manual_clock_drives_a_local_job() -> None:
     env = LOCAL.environment(options={"clock": clock})
     source = TestSource([2000, 5000], bounded=False)
     results = env.add_source(source).key_by(lambda value: value).process(Alarm()).execute_and_collect()
-    with results:  # type: ignore[union-attr]
+    with results:
         for step in (500, 600, 10_000):
             clock.advance(step)
-        assert sorted([next(results), next(results)]) == [(2000, 12100), (5000, 12100)]  # type: ignore[arg-type]
+        assert sorted([next(results), next(results)]) == [(2000, 12100), (5000, 12100)]
 
 
 def test_a_crash_happens_once_across_processes() -> None:

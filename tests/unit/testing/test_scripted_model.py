@@ -177,7 +177,7 @@ def test_scripts_travel(replies: Any) -> None:
         ([5], "5 is not a reply"),
         ({"(": "x"}, "not a regular expression"),
         ([When(reply=[])], "has no answer"),
-        ([Reply(error="rate limit")], "a status such as 429"),  # type: ignore[arg-type]
+        ([Reply(error="rate limit")], "a status such as 429"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_wrong_scripts(replies: Any, said: str) -> None:

@@ -172,7 +172,7 @@ class SparkEngine:
         decisions are kept there for one streaming query, which the caller gives a `checkpointLocation` of its own."""
         check_capabilities(graph, config, self.name)
         (node,) = graph.sinks
-        schema = node.spec.sink.schema  # type: ignore[attr-defined]
+        schema = node.spec.sink.schema  # pyright: ignore[reportAttributeAccessIssue]
         spec = self._frame_spec(graph, config)
         errors = ErrorForm.TRACED if config.show_traceback else ErrorForm.READABLE
         translation = self._translation(spec, errors=errors)

@@ -103,7 +103,7 @@ def _too_large(what: str, size: int, max_bytes: int) -> NotSerializable:
 
 def check_event(event: Event, max_bytes: int) -> None:
     """Raises for what cannot be sent."""
-    if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(event, Event):
         raise InvalidArgument(
             f"{shorten(event)} is not an event",
             way_out="send_event() takes an Event, e.g. OutputEvent(output)",

@@ -60,15 +60,15 @@ class AgentOperator(KeyedOperator):
     # load
 
     @property
-    def in_flight(self) -> int:  # type: ignore[override]
+    def in_flight(self) -> int:
         return len(self.runtime.in_flight.attached)
 
     @property
-    def background(self) -> int:  # type: ignore[override]
+    def background(self) -> int:
         return self.runtime.in_flight.detached
 
     @property
-    def full(self) -> bool:  # type: ignore[override]
+    def full(self) -> bool:
         return self.runtime.full
 
     @property

@@ -79,7 +79,7 @@ def sends_later(function: Any) -> bool:
 def _function(value: Any) -> FunctionType | None:
     """The Python function behind a method, a partial or an object that is called."""
     if isinstance(value, functools.partial):
-        return _function(value.func)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return _function(value.func)
     value = getattr(value, "__func__", value)
     if isinstance(value, FunctionType):
         return value
@@ -93,7 +93,7 @@ def _more(function: Any) -> list[FunctionType]:
     """Functions that an object brings along: the arguments of a partial, the attributes of a callable."""
     held: Iterable[Any] = ()
     if isinstance(function, functools.partial):
-        held = (*function.args, *function.keywords.values())  # pyright: ignore[reportUnknownMemberType]
+        held = (*function.args, *function.keywords.values())
     elif not isinstance(function, FunctionType):
         held = getattr(function, "__dict__", {}).values()
     return [item for item in map(_function, held) if item is not None]
@@ -160,9 +160,9 @@ def _names_and_constants(code: CodeType) -> tuple[set[str], set[str]]:
 def _inside(value: Any, names: set[str]) -> Iterator[Any]:
     """What can be reached through a value: members that are named, items of a container."""
     if isinstance(value, dict):
-        yield from _items(value.values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        yield from _items(value.values())
     elif isinstance(value, (list, tuple, set, frozenset)):
-        yield from _items(value)  # pyright: ignore[reportUnknownArgumentType]
+        yield from _items(value)
     elif value is not None and not isinstance(value, (str, bytes, int, float, FunctionType)):
         places: list[Any] = [value] if isinstance(value, (ModuleType, type)) else [value, value.__class__]
         for place in places:

@@ -195,7 +195,7 @@ def _event_class(function: Any) -> type[Event] | None:
     """The class in `def act(event: MyEvent, ctx)`."""
     named: Any = getattr(function, "__func__", function)
     if isinstance(named, functools.partial):
-        named = named.func  # pyright: ignore[reportUnknownMemberType]
+        named = named.func
     try:
         first = next(name for name in inspect.signature(named).parameters if name != "self")
     except (TypeError, ValueError, StopIteration):

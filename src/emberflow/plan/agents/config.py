@@ -130,7 +130,7 @@ class Configuration:
             from emberflow.plan.agents.options import option_named
 
             option = option_named(option)
-        elif not isinstance(option, ConfigOption):  # pyright: ignore[reportUnnecessaryIsInstance]
+        elif not isinstance(option, ConfigOption):
             raise InvalidArgument(
                 f"{option!r} is not an option", way_out="use AgentExecutionOptions…, or set_str(key, value)"
             )

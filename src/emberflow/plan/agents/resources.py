@@ -200,7 +200,7 @@ class ResourceDescriptor:
                     way_out="install its package where the job runs, or give the class itself: clazz=MyModel",
                 ) from error
             self._clazz = found
-        return self._clazz  # type: ignore[return-value]
+        return self._clazz  # pyright: ignore[reportReturnType]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ResourceDescriptor):

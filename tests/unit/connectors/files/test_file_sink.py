@@ -347,7 +347,7 @@ def test_buckets_outside_the_base_path_are_refused(tmp_path: Path, bucket: Any) 
 @pytest.mark.parametrize(
     ("make", "kind", "text"),
     [
-        (lambda: FileSink.for_row_format("x", str), InvalidArgument, "needs an Encoder"),  # type: ignore[arg-type]
+        (lambda: FileSink.for_row_format("x", str), InvalidArgument, "needs an Encoder"),  # pyright: ignore[reportArgumentType]
         (
             lambda: FileSink.for_row_format("s3://x", Encoder.json_lines()),
             NotSupported,

@@ -275,15 +275,15 @@ def test_a_checkpoint_of_a_replaced_start_does_not_count(tmp_path: Path, store: 
     assert second.load().epoch == 0
     with pytest.raises(OwnershipLost):
         first.save(Checkpoint(epoch=1), {})
-    second.save(Checkpoint(epoch=1, sources={"second": None}), {})  # type: ignore[dict-item]
+    second.save(Checkpoint(epoch=1, sources={"second": None}), {})  # pyright: ignore[reportArgumentType]
 
     # Held up right behind the check.
     first._fence = _Blind(first._fence.epoch)
     if store is FileCheckpoints:
-        first.save(Checkpoint(epoch=1, sources={"first": None}), {})  # type: ignore[dict-item]
+        first.save(Checkpoint(epoch=1, sources={"first": None}), {})  # pyright: ignore[reportArgumentType]
     else:
         with pytest.raises(OwnershipLost):
-            first.save(Checkpoint(epoch=1, sources={"first": None}), {})  # type: ignore[dict-item]
+            first.save(Checkpoint(epoch=1, sources={"first": None}), {})  # pyright: ignore[reportArgumentType]
     assert list(store(tmp_path).load().sources) == ["second"]  # pyright: ignore[reportOptionalMemberAccess]
     first_owner.release()
     second_owner.release()

@@ -151,7 +151,7 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def thing(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("moved_away")
-    module.Thing = type("Thing", (), {"__module__": "moved_away"})  # type: ignore[attr-defined]
+    module.Thing = type("Thing", (), {"__module__": "moved_away"})  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "moved_away", module)
 
 
@@ -208,10 +208,10 @@ def test_the_state_of_a_class_that_is_gone_can_be_given_up(
 
 @pytest.mark.usefixtures("thing")
 def test_a_class_that_is_gone_from_the_state_of_a_key_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    thing = sys.modules["moved_away"].Thing()  # type: ignore[attr-defined]
+    thing = sys.modules["moved_away"].Thing()
     hot = encode((2, None, False, None, {"k": {"x": 1, "y": {"in": [thing]}}}, [], 256))
     monkeypatch.delitem(sys.modules, "moved_away")
     with pytest.raises(ClassMissing, match=r"step 'score': the state 'y' of key 'k' needs moved_away\.Thing"):
-        GroupLayout(hot, {}, "score")  # type: ignore[arg-type]
+        GroupLayout(hot, {}, "score")  # pyright: ignore[reportArgumentType]
     with pytest.raises(CorruptData, match="the state of step 'score' cannot be decoded"):
-        GroupLayout(hot[:-9], {}, "score")  # type: ignore[arg-type]
+        GroupLayout(hot[:-9], {}, "score")  # pyright: ignore[reportArgumentType]

@@ -202,7 +202,7 @@ def test_an_answer_in_the_log_is_not_changed_by_the_action() -> None:
 
     agent, log = Agent("a").add_action("work", [InputEvent], work), Log()
     made = AgentHarness(agent)
-    made.head.runtime.log = log  # type: ignore[assignment]
+    made.head.runtime.log = log
     made.send([("k", 1)])
     made.calls.step()
     data = made.save()
@@ -210,7 +210,7 @@ def test_an_answer_in_the_log_is_not_changed_by_the_action() -> None:
     for _ in range(2):
         log.claims.clear()
         again = AgentHarness(agent, restore=data)
-        again.head.runtime.log = log  # type: ignore[assignment]
+        again.head.runtime.log = log
         again.resume()
         again.calls.finish_all()
         assert again.values == [{"items": [1, 2]}]
@@ -232,7 +232,7 @@ def test_an_input_counts_against_the_largest_event(size: int) -> None:
         driven(agent, inputs, options=limit)
     made = AgentHarness(agent, options={**limit, AgentExecutionOptions.ON_ERROR: "dead-letter"})
     letters: list[Any] = []
-    made.head.collect = lambda values, *rest: letters.extend(values)  # type: ignore[method-assign]
+    made.head.collect = lambda values, *rest: letters.extend(values)  # pyright: ignore[reportAttributeAccessIssue]
     made.send(inputs)
     assert [(letter["error_type"], len(letter["input"][1]["text"])) for _, letter in letters[:1]] == [
         ("NotSerializable", size)

@@ -33,7 +33,7 @@ def harness(act: Any, log: MemoryLog, restore: bytes | None = None) -> AgentHarn
     retry = Retry(attempts=3, backoff_ms=0)
     agent = Agent("a").add_action("act", [InputEvent], act, retry=retry)
     made = AgentHarness(agent.add_action("tell", [ErrorEvent], tell), restore=restore)
-    made.head.runtime.log = log  # type: ignore[assignment]
+    made.head.runtime.log = log
     return made
 
 
@@ -120,7 +120,7 @@ def test_what_a_call_raises_of_the_log_is_not_recorded() -> None:
 
     log = MemoryLog()
     for make, expected in ((broken, ApprovalsFailed), (whole, None)):
-        calls = ActionCalls(log, "a/1/", restarts=False)  # type: ignore[arg-type]
+        calls = ActionCalls(log, "a/1/", restarts=False)
         call = calls.next(max, (1, 2), {})
         if expected is None:
             assert asyncio.run(calls.run(call, make, None)) == "approve"

@@ -96,7 +96,7 @@ def stored_by_the_first_version(*keys: Any) -> bytes:
 def run_ids(restore: bytes) -> tuple[dict[str, str], str]:
     again = AgentHarness(Agent("a").add_action("tell", [InputEvent], tell_ids), restore=restore)
     log = MemoryLog()
-    again.head.runtime.log = log  # type: ignore[assignment]
+    again.head.runtime.log = log
     again.resume()
     again.calls.finish_all()
     found = dict(again.values)

@@ -54,7 +54,7 @@ class Base(Agent):
 
 
 class Child(Base):
-    dropped = None  # type: ignore[assignment]
+    dropped = None  # pyright: ignore[reportAssignmentType]
 
     def __init__(self, factor: int = 2) -> None:
         # Does not call the base class: a subclass need not.

@@ -101,7 +101,7 @@ def test_set_and_get() -> None:
     with pytest.raises(InvalidArgument, match=r"no option 'on-eror'; did you mean 'on-error'\?"):
         settings.set("on-eror", "skip")
     with pytest.raises(InvalidArgument, match="is not an option"):
-        settings.set(5, "skip")  # type: ignore[arg-type]
+        settings.set(5, "skip")  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 def test_by_key() -> None:

@@ -98,13 +98,13 @@ def test_an_error_event_is_drawn() -> None:
     [
         ({"retry": 3}, "retry cannot be 3"),
         ({"retry": Retry(attempts=0)}, "attempts must be a whole number from 1 to 1,000, not 0"),
-        ({"retry": Retry(attempts=2.5)}, "attempts must be"),  # type: ignore[arg-type]
+        ({"retry": Retry(attempts=2.5)}, "attempts must be"),  # pyright: ignore[reportArgumentType]
         ({"retry": Retry(backoff_ms=-1)}, "backoff_ms and max_backoff_ms must be"),
         ({"retry": Retry(max_backoff_ms=float("nan"))}, "backoff_ms and max_backoff_ms must be"),
         ({"retry": Retry(factor=0.5)}, "factor must be 1 or more, not 0.5"),
         ({"retry": Retry(jitter=1.5)}, "jitter must be a share from 0 to 1, not 1.5"),
         ({"retry": Retry(on=())}, "on must be a tuple of exception classes"),
-        ({"retry": Retry(on=(int,))}, "on must be a tuple of exception classes"),  # type: ignore[arg-type]
+        ({"retry": Retry(on=(int,))}, "on must be a tuple of exception classes"),  # pyright: ignore[reportArgumentType]
         ({"timeout_ms": 0}, "timeout_ms cannot be 0"),
         ({"timeout_ms": 1.5}, "timeout_ms cannot be 1.5"),
         ({"fallback": act}, "fallback cannot be <function act"),
@@ -142,7 +142,7 @@ def test_an_action_that_nothing_leads_to_is_refused() -> None:
         (Budget(tokens=1, window_ms=5), "a window counts what a key spends in a time, so it needs per='key'"),
         (Budget(tokens=1, per="key", window_ms=0), "window_ms must be whole milliseconds above 0, not 0"),
         (Budget(tokens=-1), "tokens must be a whole number of 0 or more, not -1"),
-        (Budget(steps=1.5), "steps must be a whole number of 0 or more, not 1.5"),  # type: ignore[arg-type]
+        (Budget(steps=1.5), "steps must be a whole number of 0 or more, not 1.5"),  # pyright: ignore[reportArgumentType]
         (Budget(cost=float("inf")), "cost must be a number of 0 or more, not inf"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

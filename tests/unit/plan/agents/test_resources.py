@@ -36,7 +36,7 @@ class Ask(SerializableResource):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ask) and self.text == other.text
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
 def agent(name: str = "a") -> Agent:

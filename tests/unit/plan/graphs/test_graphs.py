@@ -179,7 +179,7 @@ def test_explicit_uids() -> None:
         env.job_graph()
     for wrong in ("", None, 5):
         with pytest.raises(InvalidArgument):
-            stream.uid(wrong)  # type: ignore[arg-type]
+            stream.uid(wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidArgument, match="before union"):
         stream.union(stream).uid("both")
 
@@ -189,5 +189,5 @@ def test_only_what_a_sink_needs_is_run() -> None:
     used = env.from_collection([1]).name("used")
     env.from_collection([2]).name("unused").map(str)
     used.print()
-    graph = env._new_graph("job")  # pyright: ignore[reportPrivateUsage]
+    graph = env._new_graph("job")
     assert [node.name for node in graph.stream_graph.nodes] == ["used", "Print to Std. Out"]

@@ -304,7 +304,7 @@ def _has_run(progress: Any) -> bool:
 
 def _field(item: Any, name: str) -> Any:
     """Progress is a dictionary or an object, depending on the kind of session."""
-    return item[name] if isinstance(item, dict) else getattr(item, name)  # pyright: ignore[reportUnknownVariableType]
+    return item[name] if isinstance(item, dict) else getattr(item, name)
 
 
 def _observed(metrics: Any, name: str, position: int) -> int:
@@ -312,11 +312,11 @@ def _observed(metrics: Any, name: str, position: int) -> int:
     row = metrics.get(name)
     if row is None:
         return 0
-    values = row.get("values") if isinstance(row, dict) else getattr(row, "values", None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    values = row.get("values") if isinstance(row, dict) else getattr(row, "values", None)
     try:
         if isinstance(values, list):
-            return int(values[position] or 0)  # pyright: ignore[reportUnknownArgumentType]
-        return int(row[position] or 0)  # pyright: ignore[reportUnknownArgumentType]
+            return int(values[position] or 0)
+        return int(row[position] or 0)
     except (KeyError, TypeError, ValueError, IndexError):
         return 0
 
@@ -324,6 +324,6 @@ def _observed(metrics: Any, name: str, position: int) -> int:
 def _offset(text: Any) -> dict[str, Any] | None:
     try:
         offset = json.loads(text) if isinstance(text, str) else text
-        return offset if isinstance(offset, dict) and "channels" in offset else None  # pyright: ignore[reportUnknownVariableType]
+        return offset if isinstance(offset, dict) and "channels" in offset else None
     except ValueError:
         return None

@@ -215,7 +215,7 @@ def _class_named(name: str) -> Any:
         for part in parts[end:]:
             found = getattr(found, part)
         if isinstance(found, type) and issubclass(found, BaseException) and names_of(found)[0] == name:
-            return found  # pyright: ignore[reportUnknownVariableType]
+            return found
         break
     raise LookupError(name)
 

@@ -67,7 +67,7 @@ def check_question(question: Any, options: Sequence[str], expires_ms: Any) -> tu
         raise InvalidArgument(
             f"the question {shorten(question)} is no text", way_out='ask_human("Refund 120 € to Ann?")'
         )
-    if isinstance(options, str) or not all(isinstance(item, str) and item for item in options):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(options, str) or not all(isinstance(item, str) and item for item in options):
         raise InvalidArgument(
             f"the options {shorten(options)} are no texts", way_out='options=("approve", "reject")'
         )

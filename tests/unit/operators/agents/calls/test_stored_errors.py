@@ -128,7 +128,7 @@ def test_a_class_that_is_gone() -> None:
         module.__dict__,
     )
     sys.modules["gone_module"] = module
-    kind: Any = module.Gone  # type: ignore[attr-defined]
+    kind: Any = module.Gone
     data = [encode(stored(kind(n=1))), encode(stored(KeyError("k")))]
     assert type(revived(decode(data[0]))) is kind
     del sys.modules["gone_module"]
@@ -232,7 +232,7 @@ def harness(act: Any, log: MemoryLog, restore: bytes | None = None, **guards: An
 
     agent = Agent("a").add_action("act", [InputEvent], act, **guards).add_action("tell", [ErrorEvent], tell)
     made = AgentHarness(agent, restore=restore)
-    made.head.runtime.log = log  # type: ignore[assignment]
+    made.head.runtime.log = log
     return made
 
 
