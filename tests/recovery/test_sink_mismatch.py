@@ -356,7 +356,7 @@ def test_outputs_of_a_savepoint_whose_folder_is_gone(tmp_path: Path) -> None:
     with pytest.raises(SinkFailed) as caught:
         new.commit("job", "out", 4, prepared)
     assert f"staged in {tmp_path / 'old'}" in caught.value.message
-    assert f"the sink writes to {tmp_path / 'new'} now" in caught.value.message
+    assert f"the sink now writes to {tmp_path / 'new'}" in caught.value.message
 
 
 class FullDisk(FileSink):

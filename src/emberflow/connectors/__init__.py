@@ -1,1 +1,1 @@
-"""Source and sink contracts, and one file per system."""
+"""Source and sink contracts, and one module per system."""

@@ -1,7 +1,7 @@
-"""Arrow tables as records: what a value of each type becomes in Python, the same on every engine.
+"""Arrow tables as records: the Python value for each Arrow type, the same on every engine.
 
-Maps are dictionaries. Timestamps with a time zone are aware datetimes in UTC, whatever the session's time zone is, so that
-a record does not depend on a setting; those without one are naive.
+Maps are dictionaries. Timestamps with a time zone are aware datetimes in UTC, whatever the session's time zone is, so
+that records do not depend on a setting; those without one are naive.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -16,7 +16,7 @@ Convert = Callable[[Any], Any]
 
 
 def arrow_records(table: Any) -> list[dict[str, Any]]:
-    """The rows of a table or record batch."""
+    """The rows of a table or record batch as dictionaries."""
     records: list[dict[str, Any]] = table.to_pylist()
     for field in table.schema:
         convert = _converter(field.type)
@@ -27,7 +27,7 @@ def arrow_records(table: Any) -> list[dict[str, Any]]:
 
 
 def _converter(arrow_type: Any) -> Convert | None:
-    """None: `to_pylist` gives what it should."""
+    """A function that converts values of the type; None if `to_pylist` already returns the right values."""
     import pyarrow.types as types
 
     if types.is_timestamp(arrow_type) and arrow_type.tz is not None:

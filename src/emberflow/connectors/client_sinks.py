@@ -1,6 +1,6 @@
-"""Sinks whose records are wanted in the process that started the job: print and collect.
+"""Sinks whose records are delivered to the process that started the job: print and collect.
 
-Engines bring committed batches there and call `deliver`; no writer runs on a worker.
+Engines bring committed batches to that process and call `deliver`; no writer runs on a worker.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from emberflow.events.batch import Batch
 
 
 class PrintSink(Sink[Any]):
-    """Prints each record on a line of its own, in Flink's form.
+    """Prints each record on a line of its own, in Flink's format.
 
-    `identifier:2> value` in a program with several subtasks, `identifier> value` with one; both parts of the
-    prefix are left out where they say nothing.
+    `identifier:2> value` in a program with several subtasks, `identifier> value` with one; a part of the prefix that
+    carries no information is omitted.
     """
 
     to_client = True
@@ -33,9 +33,9 @@ class PrintSink(Sink[Any]):
 
     def deliver(self, batch: Batch, subtask: int) -> None:
         prefix = self._prefix(subtask)
-        # Looked up late: notebooks and tests replace the streams.
+        # Looked up on every call: notebooks and tests replace the streams.
         stream = sys.stderr if self._stderr else sys.stdout
-        # One write per batch keeps lines of other threads out of ours.
+        # One write per batch keeps the lines of other threads from interleaving.
         stream.write("".join([f"{prefix}{value}\n" for value in batch.values]))
         stream.flush()
 
@@ -46,13 +46,13 @@ class PrintSink(Sink[Any]):
 
 
 class BatchQueue(Protocol):
-    """`queue.Queue`, or anything with its `put`."""
+    """`queue.Queue`, or any object with its `put`."""
 
     def put(self, item: Batch, /) -> Any: ...
 
 
 class CollectSink(Sink[Any]):
-    """Hands each committed batch to a function or puts it into a queue; never leaves the starting process."""
+    """Passes each committed batch to a function or puts it into a queue, in the process that started the job."""
 
     to_client = True
 
@@ -60,7 +60,7 @@ class CollectSink(Sink[Any]):
         self._target: Callable[[Batch], Any] | None = target if callable(target) else target.put
 
     def __getstate__(self) -> dict[str, Any]:
-        # A plan with this sink may be shipped to workers; the queue stays at home.
+        # A plan with this sink may be shipped to workers; the queue stays in this process.
         return {"_target": None}
 
     def describe(self) -> str:
@@ -69,7 +69,7 @@ class CollectSink(Sink[Any]):
     def deliver(self, batch: Batch, subtask: int) -> None:
         if self._target is None:
             raise SinkFailed(
-                "a copy of a collect sink on another process cannot deliver records",
+                "a copy of a collect sink in another process cannot deliver records",
                 way_out="deliver through the sink object that the program was built with",
             )
         self._target(batch)

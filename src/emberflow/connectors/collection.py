@@ -1,6 +1,6 @@
-"""A source over values that are already in memory.
+"""A source over values in memory.
 
-Made by `env.from_collection`; the values travel with the source to the workers, so this is for small inputs and tests.
+Created by `env.from_collection`; the values are shipped to workers with the source, so use it for small inputs and tests.
 """
 
 from __future__ import annotations

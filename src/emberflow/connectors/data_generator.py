@@ -1,7 +1,7 @@
-"""A source that computes its records, as fast as it can or at a rate.
+"""A source that computes its records, as fast as possible or at a fixed rate.
 
-The generator function is called with 0, 1, 2, … and must give the same value for the same index each time: that
-is what makes the source start again anywhere. Nothing here sleeps: engines ask `available` and `due_ms`.
+The generator function is called with 0, 1, 2, … and must return the same value for the same index each time, so that
+the source can restart anywhere. Nothing here sleeps: engines ask `available` and `due_ms`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class GeneratorFunction(Protocol[T_co]):
-    """Flink's form of a generator function."""
+    """A generator function as an object with a `map` method, as in Flink."""
 
     def map(self, value: int, /) -> T_co: ...
 
 
 class RateLimiterStrategy:
-    """How fast a data generator may go, over all its channels together."""
+    """The rate limit of a data generator, over all its channels together."""
 
     def __init__(self, records_per_second: Fraction | None) -> None:
         self.records_per_second = records_per_second
@@ -35,8 +35,8 @@ class RateLimiterStrategy:
         """Record number i is due i / `records_per_second` seconds after the start."""
         if not records_per_second > 0 or records_per_second == float("inf"):
             raise InvalidArgument(
-                f"a rate of {records_per_second!r} records a second is not possible",
-                way_out="give a number above zero, or RateLimiterStrategy.no_op() for no limit",
+                f"a rate of {records_per_second!r} records per second is invalid",
+                way_out="give a number greater than zero, or RateLimiterStrategy.no_op() for no limit",
             )
         return RateLimiterStrategy(Fraction(records_per_second))
 
@@ -47,10 +47,10 @@ class RateLimiterStrategy:
 
 
 class DataGeneratorSource(Source[T]):
-    """`generator_function(index)` for index 0, 1, …; `count=None` never ends.
+    """`generator_function(index)` for index 0, 1, …; with `count=None` it is unbounded.
 
-    Channel c of n makes the indices c, c + n, c + 2n, …, so that a rate is spread evenly; a position is
-    `[next index, n]`. `type_info` is accepted for Flink's sake; `parallelism` fixes the number of channels.
+    Channel c of n generates the indices c, c + n, c + 2n, …, so that a rate is spread evenly; a position is
+    `[next index, n]`. `type_info` is accepted for compatibility with Flink; `parallelism` fixes the number of channels.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DataGeneratorSource(Source[T]):
         rate_limiter_strategy: RateLimiterStrategy | None = None,
         parallelism: int | None = None,
     ) -> None:
-        # Flink's GeneratorFunction is an object with a map method.
+        # Flink's GeneratorFunction is an object with a `map` method.
         given: Any = generator_function
         self._function: Callable[[int], T] = getattr(given, "map", given)
         if not callable(self._function):
@@ -71,8 +71,8 @@ class DataGeneratorSource(Source[T]):
             )
         if count is not None and count < 0:
             raise InvalidArgument(
-                f"a data generator cannot make {count} records",
-                way_out="give a count of zero or more, or None for a source that never ends",
+                f"a data generator cannot generate {count} records",
+                way_out="give a count of zero or more, or None for an unbounded source",
             )
         if parallelism is not None and parallelism < 1:
             raise InvalidArgument(
@@ -98,7 +98,7 @@ class DataGeneratorSource(Source[T]):
             (first, step), (behind, end) = position, self._behind(position, limit)
             values: list[T] = []
             try:
-                # extend keeps what was made before an error, so that it can still be delivered.
+                # extend keeps the values before an error, so that they can still be delivered.
                 values.extend(map(self._function, range(first, behind, step)))
             except Exception as error:
                 failed = first + len(values) * step
@@ -124,12 +124,12 @@ class DataGeneratorSource(Source[T]):
         return 0 if self._rate is None else ceil(position[0] * 1000 / self._rate)
 
     def _behind(self, position: Position, limit: int) -> tuple[int, bool]:
-        """The index behind the next `limit` records of a channel, and whether none follow."""
+        """The index after the next `limit` records of a channel, and whether it is the end of the channel."""
         first, step = position
         behind = first + max(limit, 1) * step
         if self._count is None:
             return behind, False
-        # The channel's first index past the end: where a channel stops must not depend on how it was cut.
+        # The channel's first index past the end: it must not depend on how the channel was split into batches.
         past_end = first + max(0, ceil((self._count - first) / step)) * step
         return min(behind, past_end), behind >= past_end
 
@@ -138,5 +138,5 @@ def _generator_failed(index: int, error: Exception) -> SourceFailed:
     return SourceFailed(
         f"the data generator's function failed for index {index}",
         cause=describe_cause(error),
-        way_out="fix the function; it is called with 0, 1, 2, … and must answer for each of them",
+        way_out="fix the function; it is called with 0, 1, 2, … and must return a value for each of them",
     )

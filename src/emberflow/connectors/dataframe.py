@@ -1,7 +1,7 @@
-"""Tables in and out: Spark DataFrames on Spark; on `local` anything that looks like a table.
+"""Tables as sources and sinks: Spark DataFrames on Spark, any table-like object on `local`.
 
-A record is a dictionary, column name -> value. The Spark engine reads and writes DataFrames by itself; the methods
-here serve the local engine.
+A record is a dictionary, column name -> value. The Spark engine reads and writes DataFrames itself; the methods here
+serve the local engine.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _rows(table: Any) -> Iterator[dict[str, Any]]:
             yield _as_dict(row)
     else:
         raise InvalidArgument(
-            f"{shorten(table)} is not a table", way_out="give rows as dictionaries or named tuples"
+            f"{shorten(table)} is not a table", way_out="pass rows as dictionaries or named tuples"
         )
 
 
@@ -68,7 +68,7 @@ def _as_dict(row: Any) -> dict[str, Any]:
         if convert is not None:
             return convert()
     raise InvalidArgument(
-        f"the row {shorten(row)} has no column names", way_out="give rows as dictionaries or named tuples"
+        f"the row {shorten(row)} has no column names", way_out="pass rows as dictionaries or named tuples"
     )
 
 
@@ -82,7 +82,7 @@ class DataFrameSink(Sink[Any]):
 
 
 class LocalFrame:
-    """A small table: what `to_dataframe` returns on the local engine."""
+    """A small table: the result of `to_dataframe` on the local engine."""
 
     def __init__(self, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
         self.columns = list(columns)
@@ -113,7 +113,7 @@ class LocalFrame:
 
 
 def column_names(schema: Any) -> list[str]:
-    """Names of a DDL string ("user string, total long"), a StructType or a plain list of names."""
+    """The column names of a DDL string ("user string, total long"), a StructType or a plain list of names."""
     if isinstance(schema, str):
         return [_name_of(part.strip()) for part in _split_fields(schema) if part.strip()]
     names = getattr(schema, "fieldNames", None)
@@ -124,13 +124,13 @@ def column_names(schema: Any) -> list[str]:
 
 def _name_of(field: str) -> str:
     if field.startswith("`"):
-        # A backtick inside a quoted name is written twice.
+        # A backtick inside a quoted name is doubled.
         return field[1:].replace("``", "\0").split("`")[0].replace("\0", "`")
     return field.split()[0].split(":")[0]
 
 
 def _split_fields(ddl: str) -> list[str]:
-    """Cuts at the commas that stand outside of <>, () and quoted names."""
+    """Splits at the commas outside <>, () and quoted names."""
     fields, depth, start, quoted = list[str](), 0, 0, False
     for position, letter in enumerate(ddl):
         if letter == "`":

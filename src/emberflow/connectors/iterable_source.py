@@ -1,20 +1,20 @@
-"""The shortest custom source: any function that returns an iterable.
+"""The simplest custom source: any function that returns an iterable.
 
-Where the iterable cannot be cut into channels or started in its middle, this is all there is to write. Where it
-can, derive from `Source`; this is a complete one, over the pages of some service:
+Use it if the iterable cannot be split into channels or started in the middle. Otherwise subclass `Source`; this is a
+complete one, over the pages of some service:
 
     class PageSource(Source[str]):
         def __init__(self, url: str, pages: int) -> None:
-            self._url, self._pages = url, pages            # only what pickle can carry
+            self._url, self._pages = url, pages            # only picklable values
 
         def start(self, parallelism: int) -> list[Position]:
-            return [0]                                     # one position per channel: anything JSON can carry
+            return [0]                                     # one position per channel: anything JSON-serializable
 
         def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[str]]:
             for page in range(position, self._pages):      # open connections here, not in __init__
                 yield Chunk(fetch(self._url, page), page + 1, end=page + 1 == self._pages)
 
-It must give the same records again when it is read again from an earlier position. With `plan` Spark also spreads
+It must return the same records when it is read again from an earlier position. With `plan`, Spark also distributes
 the reading over its workers; without it the driver reads.
 """
 
@@ -39,15 +39,15 @@ T = TypeVar("T")
 class IterableSource(Source[T]):
     """One channel over `make_iterable()`, which must return the same values each time it is called.
 
-    A position is the number of values before it: after a restart a fresh iterable is taken and that many values are
-    skipped. With `bounded=False` the iterable may wait for its next value: it is then drawn by a thread of its own.
+    A position is the number of values before it: after a restart a new iterable is created and that many values are
+    skipped. With `bounded=False` the iterable may block for its next value: it is then read on a separate thread.
     """
 
     def __init__(self, make_iterable: Callable[[], Iterable[T]], bounded: bool = True) -> None:
         if not callable(make_iterable):
             raise InvalidArgument(
                 f"an iterable source needs a function that returns an iterable, not {type(make_iterable).__name__}",
-                way_out="write IterableSource(lambda: values); a fresh iterable is taken for every restart",
+                way_out="write IterableSource(lambda: values); a new iterable is created for every restart",
             )
         self._make_iterable = make_iterable
         self.bounded = bounded
@@ -69,7 +69,7 @@ class IterableSource(Source[T]):
                 values, end, error = live.take(max(limit, 1))
                 live.position += len(values)
                 if error is not None:
-                    # What follows an error is read from a fresh iterable.
+                    # After an error, continue with a new iterable.
                     failed = True
                     if values:
                         yield Chunk(values, live.position)
@@ -87,7 +87,7 @@ class IterableSource(Source[T]):
                 live.close()
 
     def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
-        """From a fresh iterable, and waiting for it: how much of it has arrived by now does not matter."""
+        """Reads from a new iterable and blocks for it: how much of it has arrived by now does not matter."""
         live = _Direct(self._make_iterable, position)
         while live.position < stop:
             values, end, error = live.take(min(max(limit, 1), stop - live.position))
@@ -101,8 +101,8 @@ class IterableSource(Source[T]):
             yield Chunk(values, live.position)
 
     def _take_live(self, position: int) -> _Live:
-        """The iterable that is open already if it stands at `position`, else a fresh one moved there. Whoever reads from it
-        has it alone: the source may be part of a program twice."""
+        """The open iterable if it is at `position`, otherwise a new one advanced there. It is used by one reader at a time:
+        the source may occur twice in a program."""
         live, self._live = self._live, None
         if live is not None and live.position == position:
             return live
@@ -132,12 +132,12 @@ def _open_at(make_iterable: Callable[[], Iterable[Any]], position: int) -> Itera
 def _too_short(found: int, read: int) -> SourceFailed:
     return SourceFailed(
         f"the iterable has only {found} values, but {read} were read from it before",
-        way_out="let make_iterable() return the same values each time; a list that is changed does not",
+        way_out="make make_iterable() return the same values each time; do not change the list in between",
     )
 
 
 class _Direct:
-    """Draws values where it is called."""
+    """Reads values on the calling thread."""
 
     def __init__(self, make_iterable: Callable[[], Iterable[Any]], position: int) -> None:
         self.position = position
@@ -155,18 +155,18 @@ class _Direct:
         return values, len(values) < limit, None
 
     def close(self) -> None:
-        """Nothing runs here."""
+        """Nothing to stop."""
 
 
 class _Threaded:
-    """Draws values in a thread: an iterable that waits must not stop the engine."""
+    """Reads values on a thread: a blocking iterable must not block the engine."""
 
     def __init__(self, make_iterable: Callable[[], Iterable[Any]], position: int) -> None:
         self.position = position
         self.stop = threading.Event()
         self._ended = False
         self._queue: queue.Queue[Taken] = queue.Queue(_QUEUE_SIZE)
-        # The thread holds the queue, not this object: a reader that nobody uses any more stops it.
+        # The thread holds the queue, not this object: it stops when the reader is garbage-collected.
         weakref.finalize(self, self.stop.set)
         threading.Thread(
             target=_feed,
@@ -222,7 +222,7 @@ def _feed(
 
 def _iterable_failed(position: int, error: Exception) -> SourceFailed:
     return SourceFailed(
-        f"the iterable failed behind its value number {position}",
+        f"the iterable failed after its value number {position}",
         cause=describe_cause(error),
-        way_out="fix what make_iterable() returns; after a restart reading goes on behind that value",
+        way_out="fix what make_iterable() returns; after a restart reading continues after that value",
     )

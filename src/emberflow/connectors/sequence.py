@@ -1,6 +1,6 @@
-"""A source of consecutive integers, as Flink's.
+"""A source of consecutive integers, as in Flink.
 
-Made by `env.from_sequence`. Nothing is stored: a channel is a range, and a position says what is left of it.
+Created by `env.from_sequence`. Nothing is stored: a channel is a range, and a position is what is left of it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from emberflow.errors import InvalidArgument
 
 
 class NumberSequenceSource(Source[int]):
-    """The integers from `start` to `end`, both included, cut into one range per channel.
+    """The integers from `start` to `end`, both inclusive, split into one range per channel.
 
-    A position is `[next number, last number]`, so a channel can be read without knowing how many there are.
+    A position is `[next number, last number]`, so a channel can be read without knowing the number of channels.
     """
 
     def __init__(self, start: int, end: int) -> None:
         if start > end:
             raise InvalidArgument(
-                f"a number sequence from {start} to {end} is empty", way_out="let start be at most end"
+                f"a number sequence from {start} to {end} is empty",
+                way_out="start must not be greater than end",
             )
         self._start = start
         self._end = end

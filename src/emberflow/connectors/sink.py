@@ -1,8 +1,8 @@
 """The sink contract: two-phase commit, with simpler forms built on it.
 
-A writer collects records of one task and one epoch (a micro-batch or a checkpoint interval); `prepare` makes them
+A writer collects the records of one task and one epoch (a micro-batch or a checkpoint interval); `prepare` makes them
 durable but invisible and returns a description of them; `commit` makes them visible. An engine may call `commit` again
-for an epoch after a crash: it must then change nothing.
+for an epoch after a crash, so it must be idempotent.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ class WriterContext:
     epoch: int
     attempt: str
     fencing_epoch: int = 0
-    """Of the job's start that the writer belongs to; 0 in a job without a checkpoint directory."""
+    """The fencing epoch of the job's start that the writer belongs to; 0 in a job without a checkpoint directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a sink has on record about a job."""
+    """What a sink has committed for a job."""
 
     ledger: str
-    """Names the record; another one, or one that was made anew, has another name."""
+    """The id of the sink's ledger; a ledger that was replaced or recreated has another id."""
     epoch: int
-    """The last epoch that is visible; -1 before the first."""
+    """The newest visible epoch; -1 before the first."""
 
 
 class SinkWriter(Protocol):
     """Collects the records of one task and one epoch."""
 
     def write(self, batch: Batch) -> None:
-        """Takes a batch; nothing may become visible yet."""
+        """Stages a batch; nothing may become visible yet. Raise to fail the task."""
         ...
 
     def prepare(self) -> Any:
-        """Flush; returns what `commit` needs, picklable; None if there is nothing to commit."""
+        """Makes the staged records durable; returns what `commit` needs (picklable), or None if there is nothing to commit."""
         ...
 
     def abort(self) -> None:
-        """Throw away what was written; the epoch is not committed."""
+        """Discards what was written; the epoch is not committed."""
         ...
 
 
@@ -63,67 +63,67 @@ class Sink(Generic[T]):
     """Base of all sinks. `T` is what it can write; override `writer` and `commit`."""
 
     discards: bool = False
-    """True: records need not even be brought to the sink."""
+    """Whether records need not even be sent to the sink."""
     to_client: bool = False
-    """True: committed records are wanted in the process that started the job (print, collect)."""
+    """Whether committed records are delivered to the process that started the job (print, collect)."""
 
     def describe(self) -> str:
-        """How plans and errors name the sink."""
+        """The name of the sink in plans and errors."""
         return type(self).__name__
 
     def writer(self, context: WriterContext) -> SinkWriter:
-        """A writer for the records of one task and one epoch."""
+        """Creates a writer for the records of one task and one epoch."""
         raise NotImplementedError(type(self).__name__)
 
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
-        """Make an epoch's prepared parts visible, all or none; called again after a crash."""
+        """Makes the prepared parts of an epoch visible, all or none. Called again after a crash: must be idempotent."""
 
     def newest_start(self, job_id: str, sink_id: str) -> int:
-        """The largest fencing epoch with which the job has taken the sink over; 0 if there is none, or the sink cannot tell.
-        The engine begins with a larger one."""
+        """The largest fencing epoch with which the job has taken over the sink; 0 if there is none or the sink does not
+        know. The engine starts with a larger one."""
         return 0
 
     def take_over(self, job_id: str, sink_id: str, fencing_epoch: int) -> Committed | None:
-        """A start of the job begins; a later one has a larger number. From here on, what older starts of the same job have
-        not decided must not become visible by them: a process that was replaced may still run. Returns what is committed,
-        so that the engine can see whether its state belongs to it; None if the sink cannot tell."""
+        """Called at each start of the job; a later start has a larger number. From here on, anything that older starts of the
+        job have not decided must not become visible through them: a replaced process may still be running. Returns what is
+        committed, so that the engine can compare it with its state; None if the sink does not know."""
         return None
 
     def commit_fenced(
         self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any], fencing_epoch: int
     ) -> None:
         """`commit` by one start of the job. Raises OwnershipLost if a later one has taken over. The default relies on the
-        engine, which asks the checkpoint directory just before."""
+        engine, which checks the checkpoint directory immediately before."""
         self.commit(job_id, sink_id, epoch, prepared)
 
     def deliver(self, batch: Batch, subtask: int) -> None:
-        """`to_client` sinks: committed records, in the process that started the job."""
+        """For `to_client` sinks: receives committed records in the process that started the job."""
 
 
 def sink_failed(name: str, what: str, error: BaseException) -> BaseException:
-    """The error a user sees when a sink could not `open`, `write`, `prepare` or `commit`, whatever it raised."""
+    """The error for a sink that could not `open`, `write`, `prepare` or `commit`, whatever it raised."""
     if isinstance(error, EmberflowError | KeyboardInterrupt):
         return error
     return SinkFailed(
         f"sink {name!r} could not {what}",
         cause=describe_cause(error),
-        way_out="mend the sink's target and run the program again",
+        way_out="fix the sink's target and run the program again",
         committed="what was written since the last commit is not committed",
     )
 
 
 def abort_quietly(writer: SinkWriter) -> None:
-    """Because of an error, which must not be hidden by another one: a full disk may not even let a file be closed."""
+    """Aborts after an error, which another error must not hide: on a full disk even closing a file may fail."""
     try:
         writer.abort()
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        _log.warning("a sink could not clear what it had begun to write: %s", describe_cause(error))
+        _log.warning("a sink could not remove its staged output: %s", describe_cause(error))
 
 
 class DiscardingSink(Sink[Any]):
-    """Drops every record; for measuring."""
+    """Discards every record; for benchmarks."""
 
     discards = True
 
@@ -161,24 +161,24 @@ class _FunctionWriter:
 
 @dataclass(frozen=True, slots=True)
 class SinkContext:
-    """What `SinkFunction.invoke` is told about a record."""
+    """What `SinkFunction.invoke` receives besides the record."""
 
     timestamp: int | None
 
 
 class SinkFunction(Generic[T]):
-    """A custom sink in one method. At least once: a record may be written again after a crash; derive from `Sink`
-    for exactly-once. `open` and `close` are called around every epoch of a task."""
+    """A custom sink with one method. At least once: a record may be written again after a crash; subclass `Sink` for
+    exactly-once. `open` and `close` are called around every epoch of a task."""
 
     def open(self, runtime_context: Any) -> None:
-        """Before the first record of an epoch."""
+        """Called before the first record of an epoch."""
 
     def invoke(self, value: T, context: SinkContext) -> None:
-        """Writes one record; what it raises fails the job with `SinkFailed`."""
+        """Writes one record; an exception fails the job with `SinkFailed`."""
         raise NotImplementedError("invoke() must be overridden")
 
     def close(self) -> None:
-        """After the last record of an epoch."""
+        """Called after the last record of an epoch."""
 
 
 class FunctionSink(Sink[Any]):

@@ -1,8 +1,8 @@
 """Records as rows of a table with named columns. The rules are the same on every engine:
 
-- A dictionary has exactly the schema's columns. A value may be None, a key may not be missing: a misspelt name would
-  become NULL without anybody noticing.
-- A named tuple and a Spark `Row` are taken by name, any other tuple or list in the order of the schema.
+- A dictionary must have exactly the schema's columns. A value may be None, but no key may be missing: a misspelt name
+would silently become NULL.
+- A named tuple and a Spark `Row` are matched by name, any other tuple or list by position.
 - Any other object has an attribute for each column; if the schema has a single column, it is that column's value.
 """
 
@@ -18,7 +18,7 @@ _WAY_OUT = "emit dictionaries with exactly the schema's columns (a value may be 
 
 
 def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """A record as a row of these columns."""
+    """Converts a record to a row with these columns; raises NotSerializable with the record and the columns that do not match."""
     if isinstance(value, dict):
         if len(value) != len(columns) or not all(name in value for name in columns):  # pyright: ignore[reportUnknownArgumentType]
             raise _other_names(value, value, columns)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,4 +1,4 @@
-"""Clocks. Nothing in the core reads the time by itself: it is handed a clock."""
+"""Clocks. The core never reads the time itself: it is given a clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """Stands still: the time of one micro-batch."""
+    """A clock that stands still, for the time of one micro-batch."""
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms
@@ -31,7 +31,7 @@ class FixedClock:
 
 
 class Time:
-    """PyFlink's durations; `timedelta` and plain milliseconds are accepted wherever one is."""
+    """PyFlink's durations; `timedelta` and plain milliseconds are accepted wherever a `Time` is."""
 
     def __init__(self, milliseconds: int) -> None:
         self._milliseconds = milliseconds
@@ -70,7 +70,7 @@ class Time:
 
 
 Duration = Time
-"""Flink 2 calls it Duration."""
+"""Flink 2's name for `Time`."""
 
 LONGEST_MS = 2**63 - 1
 
@@ -78,7 +78,7 @@ Interval = timedelta | Time | int
 
 
 def to_ms(value: Interval, what: str = "duration") -> int:
-    """Milliseconds of a `timedelta`, a `Time` or an int; at most what 64 bits hold."""
+    """Milliseconds of a `timedelta`, a `Time` or an int, within 64 bits; raises InvalidArgument."""
     if isinstance(value, timedelta):
         return round(value.total_seconds() * 1000)
     given: Any = value.to_milliseconds() if isinstance(value, Time) else value

@@ -1,7 +1,7 @@
-"""Which values may be a timestamp, a watermark or the time of a timer: 64-bit milliseconds, as in Flink.
+"""Valid timestamps, watermarks and timer times: 64-bit milliseconds, as in Flink.
 
-−2**63 means "no timestamp". 2**63−1 as a watermark means that the input has ended, so no generator may emit it. Used
-wherever user code or a source hands over a time; within the core, times are plain ints in range.
+−2**63 means "no timestamp". 2**63−1 as a watermark marks the end of the input, so no generator may emit it. Used
+wherever user code or a source provides a time; within the core, times are plain ints in range.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _INT = {int}
 
 
 def to_timestamp(value: Any, what: str) -> int:
-    """Milliseconds of an int, of another integer type such as numpy's, or of a finite float, cut to an integer. Raises
-    TypeError or ValueError, whose message begins with `what`."""
+    """Milliseconds of an int, of another integer type such as numpy's, or of a finite float, truncated to an integer.
+    Raises TypeError or ValueError, whose message begins with `what`."""
     if value.__class__ is int:
         number: int = value
     elif isinstance(value, bool) or not isinstance(value, Real) or value != value:
@@ -40,7 +40,7 @@ def to_timestamp(value: Any, what: str) -> int:
 
 
 def to_watermark(value: Any) -> int:
-    """A watermark that a generator emits."""
+    """Validates a watermark emitted by a generator."""
     watermark = to_timestamp(value, "a watermark")
     if watermark == MAX_WATERMARK:
         raise ValueError(
@@ -52,8 +52,8 @@ def to_watermark(value: Any) -> int:
 def checked(
     stamps: Sequence[Any], what: str, reject: Callable[[int, Exception], BaseException]
 ) -> Sequence[int | None]:
-    """A column of timestamps with every one in range, and None instead of NO_TIMESTAMP. Raises what `reject` makes of
-    the position and the error of the first bad one. A column that is right costs three passes in C."""
+    """A column of timestamps, all in range, with None instead of NO_TIMESTAMP. For the first invalid one, raises what
+    `reject` returns for its position and error. A valid column takes three passes in C."""
     if set(map(type, stamps)) == _INT and min(stamps) > NO_TIMESTAMP and max(stamps) <= MAX_TIMESTAMP:
         return stamps
     found: list[int | None] = []
@@ -73,4 +73,4 @@ def _out_of_range(value: object, what: str) -> ValueError:
 
 
 def _hint(value: object) -> str:
-    return "; of a datetime take int(value.timestamp() * 1000)" if isinstance(value, datetime) else ""
+    return "; for a datetime use int(value.timestamp() * 1000)" if isinstance(value, datetime) else ""

@@ -1,8 +1,8 @@
-"""Watermark strategies: where a record's event time comes from and how far event time has come.
+"""Watermark strategies: how records get event time, and how event time advances.
 
-The standard generators (monotonous, bounded out-of-orderness) keep only a running maximum, so any task may
-run them afresh: the receiver keeps the highest watermark it has seen. A custom generator has state and runs
-as an operator keyed by channel.
+The standard generators (monotonous, bounded out-of-orderness) keep only a running maximum, so any task may start
+them from scratch: the receiver keeps the highest watermark it has seen. A custom generator has state and runs as an
+operator keyed by channel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emberflow.event_time.clock import Interval, to_ms
 
 
 class TimestampAssigner:
-    """PyFlink's form of a timestamp assigner; a plain `lambda value, timestamp: …` does as well."""
+    """PyFlink's form of a timestamp assigner; a plain `lambda value, timestamp: …` works too."""
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """The record's event time in milliseconds; `record_timestamp` is the one it had before."""
@@ -25,7 +25,7 @@ class TimestampAssigner:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Event time has come this far, in milliseconds: no earlier records are expected."""
+    """Event time has reached this point, in milliseconds: no earlier records are expected."""
 
     timestamp: int
 
@@ -35,14 +35,14 @@ class WatermarkOutput(Protocol):
 
 
 class WatermarkGenerator:
-    """A custom generator. `on_event` sees every record; `on_periodic_emit` is called after every record as well,
-    so that results do not depend on when a timer happened to fire. Its attributes are checkpointed."""
+    """A custom generator. `on_event` sees every record; `on_periodic_emit` is also called after every record, so that
+    results do not depend on when a timer fired. Its attributes are checkpointed."""
 
     def on_event(self, value: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """Emit at once where the record itself says how far time has come (punctuated)."""
+        """Called for every record; emit here if the record itself determines the watermark (punctuated)."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit what the events so far allow (periodic)."""
+        """Called after every record; emit what the records so far allow (periodic)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +69,17 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_generator(generator: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """A custom `WatermarkGenerator`; give the class or a function that makes one, one per channel."""
+        """A custom `WatermarkGenerator`; pass the class or a function that creates one: each channel has its own."""
         if isinstance(generator, WatermarkGenerator):
             raise InvalidArgument(
-                "for_generator() needs something that makes a generator, because every channel has its own",
+                "for_generator() needs a class or function that creates a generator, because every channel has its own",
                 way_out=f"write WatermarkStrategy.for_generator({type(generator).__name__})",
             )
         return WatermarkStrategy(generator=generator)
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """Timestamps only; event time moves at the end of the input."""
+        """Timestamps only; event time advances at the end of the input."""
         return WatermarkStrategy()
 
     def with_timestamp_assigner(

@@ -1,4 +1,4 @@
-"""Windows and their assigners: left-closed, right-open, aligned to the epoch plus an offset."""
+"""Windows and their assigners: start inclusive, end exclusive, aligned to the epoch plus an offset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ W = TypeVar("W", covariant=True)
 
 
 class WindowAssigner(Protocol[W]):
-    """Says which windows a record belongs to; given to `KeyedStream.window()`."""
+    """Assigns windows to a record; given to `KeyedStream.window()`."""
 
     def assign(self, timestamp: int) -> Sequence[W]:
         """The windows of a record with this timestamp."""

@@ -1,1 +1,1 @@
-"""What a running agent leaves for its reader: the event log (writer, reader, views), listeners and metrics."""
+"""What a running agent reports: the event log (writer, reader, views), listeners and metrics."""

@@ -1,6 +1,6 @@
-"""The files of one event log in one process: `events-<host>-<pid>-<start>-<number>.jsonl`, the newest growing.
+"""The files of one event log in one process: `events-<host>-<pid>-<start>-<number>.jsonl`; the newest one grows.
 
-Written without a buffer of Python's: what `append` took is the operating system's, and a process that dies or forks
+Written without a Python buffer: `append` passes everything to the operating system, so a process that dies or forks
 leaves nothing behind that could be written twice.
 """
 
@@ -22,7 +22,7 @@ _KEPT = 60
 
 
 def safe_name(name: str) -> str:
-    """A name that is a folder's on every system; names that had to be changed stay apart by a hash."""
+    """A name that is a valid folder name on every system; changed names are kept distinct by a hash."""
     safe = _UNSAFE.sub("_", name).lstrip(".")[:_LONGEST]
     if safe == name and safe:
         return safe
@@ -30,10 +30,10 @@ def safe_name(name: str) -> str:
 
 
 class EventFile:
-    """Appends lines, goes on to the next file when one is full, keeps the last `max_files`.
+    """Appends lines, starts a new file when one is full, keeps the last `max_files`.
 
-    Opens the first file with the first line. Raises OSError when a line cannot be written; `written` says how many
-    were, and the next call tries again.
+    Opens the first file with the first line. Raises OSError if a line cannot be written; `written` is the number of
+    lines written, and the next call tries again.
     """
 
     def __init__(self, directory: Path, *, max_file_bytes: int, max_files: int) -> None:
@@ -48,13 +48,13 @@ class EventFile:
         self._descriptor = -1
         self._size = 0
         self.written = 0
-        """Lines so far."""
+        """Lines written so far."""
 
     def append(self, lines: list[bytes]) -> None:
         ready: list[bytes] = []
         ready_bytes = 0
         if self._descriptor >= 0 and os.fstat(self._descriptor).st_nlink == 0:
-            # Somebody removed the file: without a new one, everything from here on would vanish with it.
+            # The file was deleted: without a new one, all further lines would be lost with it.
             self.close()
         for line in lines:
             filled = self._size + ready_bytes
@@ -67,7 +67,7 @@ class EventFile:
         self._write(ready)
 
     def close(self) -> None:
-        """The next line goes to a new file."""
+        """Closes the file; the next line goes to a new one."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             self._size = 0
@@ -90,7 +90,7 @@ class EventFile:
         self.written += len(lines)
 
     def _cut_half_line(self) -> None:
-        # A full disk takes a part of what it is given; the next line must not be glued to it.
+        # A full disk may accept only part of a write; the next line must not be appended to the fragment.
         try:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
@@ -105,7 +105,7 @@ class EventFile:
                 self._descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND)
                 break
             except FileExistsError:
-                # Another log of this process that began in the same millisecond.
+                # Another log of this process was started in the same millisecond.
                 continue
         self._size = 0
         self._paths.append(path)

@@ -1,10 +1,10 @@
-"""One record of the event log as one line of JSON. Any value gives a line; nothing raises.
+"""Renders a record of the event log as one line of JSON. Works for any value; never raises.
 
 Line format 1, in this order: `v time agent key run kind id type upstream_id upstream_action attributes`, and for
-errors `action error`. Values that JSON lacks become what a reader recognises: dataclasses and Pydantic models objects,
-enums their values, times ISO texts, everything else its repr.
+errors `action error`. Values that JSON lacks are converted: dataclasses and Pydantic models to objects, enums to their
+values, times to ISO strings, everything else to its repr.
 
-Runs on the log's writer thread while the agent goes on: containers are copied before they are walked.
+Runs on the log's writer thread while the agent continues: containers are copied before they are traversed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from emberflow.observability.plain_line import (
 )
 from emberflow.rendering.secret_names import MASK, is_hidden, scrub
 
-# Bounds that hold at every level: structures that contain themselves many times over must not fill the disk.
+# Bounds for every level: structures that contain themselves many times over must not fill the disk.
 _DEEPEST = 100
 _MOST_VALUES = 1_000_000
 _MOST_VALUES_STANDARD = 2_000
@@ -51,11 +51,11 @@ _ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=Fal
 
 
 def encode(content: dict[str, Any]) -> bytes:
-    """Plain data as JSON without a line break; both encoders give the same values."""
+    """Plain data as JSON without a line break; both encoders produce the same values."""
     if fast_dumps is not None:
         try:
             return fast_dumps(content)
-        except TypeError:  # Half of a surrogate pair, which orjson refuses.
+        except TypeError:  # An unpaired surrogate, which orjson rejects.
             return _ascii.encode(content).encode()
     try:
         return _unicode.encode(content).encode()
@@ -64,7 +64,7 @@ def encode(content: dict[str, Any]) -> bytes:
 
 
 class EventJson:
-    """Renders records by one log's settings; used by one thread at a time."""
+    """Renders records with one log's settings; used by one thread at a time."""
 
     def __init__(self, settings: EventLogSettings) -> None:
         everything = settings.level == VERBOSE
@@ -77,7 +77,7 @@ class EventJson:
         self._plain = PlainLines(self._max_string, self._max_items, self._max_depth)
 
     def line(self, record: EventRecord) -> bytes:
-        """The record with a line break at its end."""
+        """The record as JSON with a line break."""
         try:
             ready = self._plain.line(record)
             if ready is not None:
@@ -110,7 +110,7 @@ class EventJson:
         return content
 
     def _key(self, key: Any) -> Any:
-        # Never cut: a reader filters by it.
+        # Never truncated: readers filter by it.
         if type(key) in (str, bool) or key is None:
             return key
         if type(key) in (int, float):
@@ -120,7 +120,7 @@ class EventJson:
         return scrub(_repr(key))
 
     def value(self, value: Any, depth: int) -> Any:
-        """Plain data for any value."""
+        """Converts any value to plain data."""
         kind = cast("Any", type(value))
         if kind is str:
             plain = len(value) <= self._max_string and value[:1] not in MAY_HOLD_SECRETS
@@ -173,7 +173,7 @@ class EventJson:
         return self._text(_repr(value), clean=True)
 
     def _mapping(self, value: dict[Any, Any], depth: int, owner: Any = None) -> Any:
-        # One C call, so another thread cannot change the dict halfway.
+        # One C call, so that no other thread can change the dict in between.
         pairs = list(value.items())
         if depth >= self._max_depth and pairs:
             return f"… ({len(pairs)} {'entry' if len(pairs) == 1 else 'entries'})"
@@ -189,7 +189,7 @@ class EventJson:
             self._left -= 1
             full = name if type(name) is str else _name(name)
             text = full if len(full) <= self._max_string else self._text(full)
-            if text in shown:  # 1 and "1", or two long names that begin alike.
+            if text in shown:  # 1 and "1", or two long names with the same prefix.
                 text = f"{text} ({position})"
             shown[text] = MASK if is_hidden(full, item) else self.value(item, depth + 1)
         self._path.discard(identity)
@@ -214,7 +214,7 @@ class EventJson:
 
     def _text(self, text: str, *, clean: bool = False) -> str:
         cut = text[: self._max_string]
-        # After the cut: the pattern then sees no more than a line may hold. It knows texts that end in a value.
+        # After truncation, so that the pattern sees no more than a line may hold; it handles strings that end in a value.
         if clean or cut[:1] in MAY_HOLD_SECRETS:
             cut = scrub(cut)
         more = len(text) - self._max_string
@@ -241,7 +241,7 @@ def _name(name: Any) -> str:
 
 
 def _base_form(kind: Any, value: Any) -> Any:
-    # The plain value below a subclass, whatever the subclass makes of str() and int().
+    # The plain value of a subclass, whatever its str() and int() return.
     if kind is str:
         return str.__str__(value)
     return int.__int__(value) if kind is int else float.__float__(value)

@@ -1,9 +1,9 @@
-"""The event log of an agent: what its operator records becomes lines on disk, on a thread of the log's own.
+"""The event log of an agent: writes what its operator records to disk, on a thread of its own.
 
-The agent operator calls `open_log`, `record` for everything that happens, `flush` before a checkpoint is taken and
-`close` at its end. `record` only appends to a buffer. The buffer is bounded: when it is full, the caller writes a part
-of it itself, so nothing is dropped and memory does not grow. A disk that fails never stops the job: what could not be
-written is counted in `lost`, and the first time is said through `logging`.
+The agent operator calls `open_log`, `record` for everything that happens, `flush` before a checkpoint and `close` at the
+end. `record` only appends to a buffer. The buffer is bounded: when it is full, the caller writes part of it itself, so
+nothing is dropped and memory does not grow. A failing disk never stops the job: lost records are counted in `lost`, and
+the first failure is reported through `logging`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["EventLog", "EventLogSettings", "EventRecord", "open_log"]
 _logger = logging.getLogger(__name__)
 
 CAPACITY = 20_000
-"""Records that wait at most: they keep their events alive, so this is memory."""
+"""Maximum number of buffered records: they keep their events alive, so this bounds memory."""
 NOTIFY_AT = 1_000
-"""Records that are worth waking the writer before its pause is over."""
+"""Number of records at which the writer is woken before its pause is over."""
 PAUSE_S = 0.05
 SLICE = 64
 LARGEST_WRITE = 1024 * 1024
-# After each slice the writer gives the interpreter away: the operator, which does I/O, would otherwise wait for it
-# by Python's switch interval of 5 ms at every call.
+# After each slice the writer releases the interpreter lock: otherwise the operator, which does I/O, would wait for
+# Python's switch interval of 5 ms at every call.
 BREATH_S = 0.00005
 
 
@@ -52,20 +52,20 @@ class EventLog:
         _alive.add(self)
 
     def record(self, record: EventRecord) -> None:
-        """Takes a record; it is on disk after the next `flush`, or a moment later by itself."""
+        """Buffers a record; it is on disk after the next `flush`, or shortly afterwards on its own."""
         buffer = self._buffer
         buffer.append(record)
         if len(buffer) >= self._wake_at:
             self._wake_writer()
 
     def flush(self) -> None:
-        """Hands everything recorded so far to the operating system; returns when that is done."""
-        # On the caller's thread: no handshake, and it works where threads do not run any more (interpreter exit).
+        """Passes everything recorded so far to the operating system; returns when that is done."""
+        # On the caller's thread: needs no handshake, and works where threads no longer run (interpreter exit).
         while self._write_some(SLICE * 16):
             pass
 
     def close(self) -> None:
-        """Flushes; the last of those who opened the log closes its file. A record that comes later is still written."""
+        """Flushes; the last user of the log closes its file. A later record is still written."""
         self.flush()
         if not _leave(self):
             return
@@ -79,14 +79,14 @@ class EventLog:
             _logger.warning("the event log of agent %r lost %d records", self._name, self.lost)
 
     def _start_anew(self) -> None:
-        """Also after a fork, in the child: the parent's buffer is the parent's to write, its thread is not here."""
+        """Resets the log, also in a forked child: the parent writes its own buffer, and its thread does not exist here."""
         settings = self._settings
         self._buffer: deque[EventRecord] = deque()
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
-        # How full the buffer must be for `record` to do more than append. Three values: 1 while the writer sleeps
-        # or there is none, NOTIFY_AT while it lets records gather, CAPACITY while it writes.
+        # How full the buffer must be for `record` to do more than append: 1 while the writer sleeps or does not exist,
+        # NOTIFY_AT while it waits for more records, CAPACITY while it writes.
         self._wake_at = 1
         self._json = EventJson(settings)
         self._file = EventFile(
@@ -110,7 +110,7 @@ class EventLog:
             return
         if len(self._buffer) >= CAPACITY:
             self._write_some(SLICE)
-        # Once is enough; before `set`, so that a writer about to sleep sees either the record or the flag.
+        # Set before `set()`, so that a writer about to sleep sees either the record or the flag; once is enough.
         self._wake_at = CAPACITY
         self._wake.set()
 
@@ -122,7 +122,7 @@ class EventLog:
                 self._thread = thread
                 try:
                     thread.start()
-                except RuntimeError:  # The interpreter is about to end, or the machine has no more threads.
+                except RuntimeError:  # The interpreter is shutting down, or the machine has no more threads.
                     self._thread = None
             return self._thread is not None
 
@@ -142,7 +142,7 @@ class EventLog:
                 time.sleep(BREATH_S)
 
     def _write_some(self, limit: int) -> int:
-        """Writes up to `limit` records and says how many it took; never raises for the disk's reasons."""
+        """Writes up to `limit` records and returns how many it took; disk errors are counted, not raised."""
         with self._lock:
             buffer = self._buffer
             lines: list[bytes] = []
@@ -162,8 +162,8 @@ class EventLog:
     def _count_lost(self, count: int, error: Exception) -> None:
         if not self.lost:
             _logger.warning(
-                "the event log of agent %r cannot be written to %s (%s); the job goes on, "
-                "lost records are counted, and every later write is tried again",
+                "the event log of agent %r cannot be written to %s (%s); the job continues, "
+                "lost records are counted, and every later write is attempted again",
                 self._name,
                 self._settings.directory,
                 describe_cause(error),
@@ -177,7 +177,7 @@ _open_lock = threading.Lock()
 
 
 def open_log(settings: EventLogSettings, name: str) -> EventLog:
-    """The log of these settings and this agent in this process; every call wants one `close()`."""
+    """The log for these settings and this agent in this process; every call needs one `close()`."""
     with _open_lock:
         log = _open.get((settings, name))
         if log is None:
@@ -188,7 +188,7 @@ def open_log(settings: EventLogSettings, name: str) -> EventLog:
 
 
 def _leave(log: EventLog) -> bool:
-    """Whether this was the last user."""
+    """Removes one user of the log; returns whether it was the last."""
     with _open_lock:
         if log._users == 0:
             return False

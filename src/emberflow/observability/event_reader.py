@@ -1,7 +1,7 @@
-"""Reads event logs: the files of all processes as one sequence by time, without repeats.
+"""Reads event logs: the files of all processes as one sequence ordered by time, without duplicates.
 
-Used by `emberflow events` and the dashboard. Logs are read while they are written and after crashes: half a line at
-the end of a file, lines that are no events and files that vanish are passed over and counted, never raised.
+Used by `emberflow events` and the dashboard. Logs are read while they are written and after crashes: truncated lines,
+lines that are not events and files that disappear are skipped and counted, never raised.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from emberflow.events.agent_events import EventType
 from emberflow.observability.plain_line import VERSION, time_text
 
 LoggedEvent: TypeAlias = dict[str, Any]
-"""One line, as `event_json` describes it; every field of a line is there, with an empty value if it was not."""
+"""One line as described in `event_json`; every field is present, with an empty value if the line lacks it."""
 
 _CHUNK = 64 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -32,32 +32,32 @@ _TYPES = {"InputEvent": EventType.InputEvent, "OutputEvent": EventType.OutputEve
 
 @dataclass(slots=True, kw_only=True)
 class ReadCounts:
-    """What a reader met; filled while it reads."""
+    """What a reader encountered; updated while it reads."""
 
     files: int = 0
     events: int = 0
-    """Before any filter."""
+    """Events read, before any filter."""
     repeats: int = 0
     """Events that a repeated micro-batch logged again."""
     bad: int = 0
-    """Lines that are no events."""
+    """Lines that are not events."""
     torn: int = 0
-    """Files that end in half a line: a process was killed, or is writing at this moment."""
+    """Files that end with a truncated line: a process was killed, or is writing at this moment."""
     newer: int = 0
     """Lines in a format that this version does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events are wanted; what is None does not count."""
+    """Selects events; a field that is None is ignored."""
 
     agent: str | None = None
     key: Any = None
-    """Compared with the key as it is shown: `7` finds 7 and "7"."""
+    """Compared with the displayed key: `7` matches 7 and "7"."""
     run: str | None = None
-    """A run's id or its beginning."""
+    """A run's id or a prefix of it."""
     type: str | None = None
-    """An event's type; `InputEvent` and `OutputEvent` are understood. An error has the type of its event."""
+    """An event's type; `InputEvent` and `OutputEvent` are accepted. An error has the type of its event."""
     since_ms: int | None = None
     _since: str = field(init=False, default="")
 
@@ -75,7 +75,7 @@ class EventFilter:
 
 
 def key_text(key: Any) -> str:
-    """A key as it is shown: texts as they are, everything else as JSON."""
+    """A key as it is displayed: strings unchanged, everything else as JSON."""
     return key if isinstance(key, str) else json.dumps(key, ensure_ascii=False, default=repr)
 
 
@@ -89,12 +89,12 @@ def read_events(
     since: int | dt.datetime | None = None,
     counts: ReadCounts | None = None,
 ) -> Iterator[LoggedEvent]:
-    """The events of a file, or of all logs below a directory, by time. Raises only if there is no such path."""
+    """The events of a file, or of all logs below a directory, ordered by time. Raises only if the path does not exist."""
     root = Path(path).expanduser()
     if not root.exists():
         raise InvalidArgument(
             f"there is no event log at {str(path)!r}",
-            way_out="give the directory that the agent's option 'baseLogDir' names, or a .jsonl file in it",
+            way_out="give the directory of the agent's option 'baseLogDir', or a .jsonl file in it",
         )
     since_ms = int(since.timestamp() * 1000) if isinstance(since, dt.datetime) else since
     wanted = EventFilter(agent=agent, key=key, run=run, type=type, since_ms=since_ms)
@@ -102,7 +102,7 @@ def read_events(
 
 
 def _read(root: Path, wanted: EventFilter, counts: ReadCounts) -> Iterator[LoggedEvent]:
-    # The files of one process follow each other; processes run side by side.
+    # The files of one process follow each other; processes run concurrently.
     chains: dict[str, list[Path]] = {}
     for file in log_files(root):
         counts.files += 1
@@ -116,7 +116,7 @@ def _read(root: Path, wanted: EventFilter, counts: ReadCounts) -> Iterator[Logge
 
 
 def log_files(root: Path) -> list[Path]:
-    """The files of a log, those of one process in the order they were written."""
+    """The files of a log; those of one process in the order in which they were written."""
     try:
         return [root] if root.is_file() else sorted(path for path in root.rglob("*.jsonl") if path.is_file())
     except OSError:
@@ -131,7 +131,7 @@ def _chain(files: list[Path], counts: ReadCounts) -> Iterator[LoggedEvent]:
             if event is not None:
                 yield event
         if cursor.tail.strip():
-            # A whole event without its line break counts.
+            # A complete event without a line break counts.
             before = counts.bad
             event = parse_line(cursor.tail, counts)
             if event is not None:
@@ -160,9 +160,9 @@ def _is_new(event: LoggedEvent, seen: set[int], counts: ReadCounts) -> bool:
 
 
 class LineCursor:
-    """The whole lines of a growing file, from where the last call ended.
+    """The complete lines of a growing file, from where the last call ended.
 
-    Holds no open file between chunks: a log may have more files than a process may open.
+    Keeps no file open between chunks: a log may have more files than a process may open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -170,7 +170,7 @@ class LineCursor:
         self._offset = 0
         self._skipping = False
         self.tail = b""
-        """What follows the last line break."""
+        """The bytes after the last line break."""
 
     def lines(self, counts: ReadCounts) -> Iterator[bytes]:
         parts = [self.tail]
@@ -199,7 +199,7 @@ class LineCursor:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
                 chunk = file.read(_CHUNK)
-        except OSError:  # Rotated away, or not ours to read.
+        except OSError:  # Removed by rotation, or not readable for this user.
             return b""
         self._offset += len(chunk)
         return chunk
@@ -213,7 +213,7 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def parse_line(line: bytes, counts: ReadCounts) -> LoggedEvent | None:
-    """The event of a line; None, and counted, if it holds none."""
+    """The event of a line; None, and counted, if it is not one."""
     if not line.strip():
         return None
     try:
@@ -248,7 +248,7 @@ def _is_time(value: Any) -> bool:
 
 
 class EventFollower:
-    """What is added to a log after `poll()` was last called; new files are found, as is a log that begins later."""
+    """Returns what is added to a log between calls of `poll()`; finds new files and a log that is created later."""
 
     def __init__(self, path: str | Path, wanted: EventFilter) -> None:
         self._root = Path(path).expanduser()
@@ -258,10 +258,10 @@ class EventFollower:
         self.counts = ReadCounts()
 
     def poll(self, last: int | None = None) -> list[LoggedEvent]:
-        """The new events by time, at most the `last`; half a line waits for its other half."""
+        """The new events ordered by time, at most the `last`; an incomplete line is kept for the next call."""
         if last is None:
             return sorted(self._new_events(), key=_time_of)
-        # A log may be larger than memory; what is not asked for is not kept.
+        # A log may be larger than memory; keep only what was asked for.
         return sorted(heapq.nlargest(last, self._new_events(), key=_time_of), key=_time_of)
 
     def _new_events(self) -> Iterator[LoggedEvent]:

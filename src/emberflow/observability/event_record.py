@@ -1,4 +1,4 @@
-"""What the event log is given, and its settings; data only."""
+"""The records and settings of the event log; data only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLogSettings:
-    """Where and how much is written. The three `max_` limits of a line hold for `STANDARD` only."""
+    """Where and how much is written. The three `max_` limits of a line apply to `STANDARD` only."""
 
     directory: str
     level: str
@@ -38,10 +38,10 @@ class EventLogSettings:
     max_depth: int
     max_file_bytes: int
     max_files: int
-    """Files of one process and agent that are kept; the oldest goes first."""
+    """Number of files kept per process and agent; the oldest is removed first."""
 
     def check(self) -> None:
-        """Raises if no log can be opened with these settings."""
+        """Raises InvalidArgument if no log can be opened with these settings."""
         if self.level not in (STANDARD, VERBOSE):
             raise InvalidArgument(
                 f"an event log of level {self.level!r} cannot be opened",

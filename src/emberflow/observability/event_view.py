@@ -1,6 +1,6 @@
-"""Logged events for a reader at a terminal: a table of events, and a tree of each run.
+"""Displays logged events in a terminal: a table of events, and a tree for each run.
 
-Pure: takes events from `event_reader`, gives lines. Who prints decides about width and colour.
+Pure: takes events from `event_reader`, returns lines. The caller decides on width and colour.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _GAP = "  "
 
 
 def short_attributes(event: LoggedEvent, width: int) -> str:
-    """`score=3 reason="late"`, in at most `width` columns; an error's first line."""
+    """`score=3 reason="late"`, in at most `width` columns; for an error, its first line."""
     if event["kind"] == "error":
         return fit(clean_lines(event["error"])[0], width)
     attributes: dict[str, Any] = event["attributes"]
     shown: list[str] = []
     room = width
     for name, value in attributes.items():
-        # No more of a long value is rendered than can be seen.
+        # Render no more of a long value than is visible.
         part = f"{clean(name)}={clean(_short_json(value, width))}"
         shown.append(part)
         room -= width_of(part) + 1
@@ -39,7 +39,7 @@ def short_attributes(event: LoggedEvent, width: int) -> str:
 
 
 def clean_lines(text: str) -> list[str]:
-    """The lines of an error, each safe to print; never none."""
+    """The lines of an error, each safe to print; at least one."""
     return [clean(line.rstrip()) for line in text.split("\n")] or [""]
 
 
@@ -60,7 +60,7 @@ def _action_of(event: LoggedEvent) -> str:
 
 
 class TableView:
-    """Rows under a header. Column widths come from the first events, so that a long log is printed as it is read."""
+    """Rows under a header. Column widths are taken from the first events, so that a long log is printed while it is read."""
 
     def __init__(self, sample: list[LoggedEvent], *, width: int, color: bool) -> None:
         self._color = color
@@ -97,7 +97,7 @@ class TableView:
 
 
 def _shared(wanted: dict[str, int], free: int) -> dict[str, int]:
-    """What each column gets: the narrow ones all they want, the wide ones equal parts of the rest."""
+    """Distributes the width: narrow columns get what they need, wide ones equal parts of the rest."""
     given: dict[str, int] = {}
     left = free
     for position, (name, size) in enumerate(sorted(wanted.items(), key=lambda item: item[1])):
@@ -107,7 +107,7 @@ def _shared(wanted: dict[str, int], free: int) -> dict[str, int]:
 
 
 def table_lines(events: Iterable[LoggedEvent], *, width: int, color: bool) -> Iterator[str]:
-    """The header and a row for each event; nothing if there is no event."""
+    """The header and a row for each event; nothing without events."""
     rest = iter(events)
     sample = list(itertools.islice(rest, _SAMPLE))
     if not sample:
@@ -119,7 +119,7 @@ def table_lines(events: Iterable[LoggedEvent], *, width: int, color: bool) -> It
 
 
 def tree_lines(run: list[LoggedEvent], *, width: int, color: bool) -> Iterator[str]:
-    """One run: its input, the actions each event set off, what they sent, and what failed."""
+    """One run: its input, the actions each event triggered, what they sent, and what failed."""
     yield _run_header(run, width, color)
     children: dict[str, list[int]] = {}
     ids = {
@@ -128,7 +128,7 @@ def tree_lines(run: list[LoggedEvent], *, width: int, color: bool) -> Iterator[s
         if event["kind"] != "error" and event["id"]
     }
     for position, event in enumerate(run):
-        # An error hangs below the event whose action failed, an event below the one it answers.
+        # An error is a child of the event whose action failed, an event a child of the event that caused it.
         parent = event["id"] if event["kind"] == "error" else event["upstream_id"]
         own = ids.get(parent) == position
         children.setdefault(parent if parent in ids and not own else "", []).append(position)
@@ -137,7 +137,7 @@ def tree_lines(run: list[LoggedEvent], *, width: int, color: bool) -> Iterator[s
     roots = children.get("", [])
     yield from _branches(run, roots, children, printed, start, width, color)
     for position in range(len(run)):
-        # What no root leads to: events of a damaged log that answer each other in a circle.
+        # Events that no root leads to: in a corrupted log they may form a cycle.
         if position not in printed:
             yield from _branches(run, [position], children, printed, start, width, color)
 
@@ -151,7 +151,7 @@ def _branches(
     width: int,
     color: bool,
 ) -> Iterator[str]:
-    # A stack of its own: a run may be a thousand events deep, more than Python recurses.
+    # An explicit stack: a run may be a thousand events deep, more than Python recurses.
     stack: list[tuple[str, str, int | str, list[int]]] = _level(run, roots, "")[::-1]
     while stack:
         prefix, branch, node, below = stack.pop()
@@ -179,7 +179,7 @@ def _branches(
 def _level(
     run: list[LoggedEvent], positions: list[int], prefix: str, *, grouped: bool = False
 ) -> list[tuple[str, str, int | str, list[int]]]:
-    """The nodes of one level, in order; events and errors are put below the action they come from."""
+    """The nodes of one level, in order; events and errors become children of the action they come from."""
     nodes: list[tuple[int | str, list[int]]] = []
     actions: dict[str, list[int]] = {}
     for position in positions:
@@ -203,7 +203,7 @@ def _next_prefix(prefix: str, branch: str) -> str:
 
 
 def _indented(lead: str, width: int) -> str:
-    """Deep levels stay visible: their left part is folded."""
+    """Keeps deep levels visible by folding the left part of the indentation."""
     limit = max(width // 2, 12)
     if len(lead) <= limit:
         return lead
@@ -238,5 +238,5 @@ def _run_header(run: list[LoggedEvent], width: int, color: bool) -> str:
 def _milliseconds(event: LoggedEvent) -> float:
     try:
         return dt.datetime.fromisoformat(event["time"]).timestamp() * 1000
-    except (ValueError, OverflowError):  # The form of a time, but no time: month 13.
+    except (ValueError, OverflowError):  # Formatted like a time but invalid, such as month 13.
         return 0.0

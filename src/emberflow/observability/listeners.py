@@ -1,7 +1,7 @@
-"""Who wants to know about an agent's events while it runs: the contract of listeners.
+"""The contract of event listeners, which are notified about an agent's events while it runs.
 
-The agent's operator calls them for every event, on its own thread and in the order events happen: a slow listener
-slows the agent. A listener sees an event again when a micro-batch is repeated.
+The agent's operator calls them for every event, on its own thread and in the order of the events: a slow listener
+slows down the agent. A listener receives an event again when a micro-batch is repeated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EventContext:
 
 @runtime_checkable
 class EventListener(Protocol):
-    """An object that is told; a plain function `(event, context)` will do as well."""
+    """An object that is notified; a plain function `(event, context)` works too."""
 
     def on_event(self, event: Event, context: EventContext) -> None: ...
 
@@ -36,14 +36,14 @@ ListenerCall: TypeAlias = Callable[[Event, EventContext], object]
 
 
 def listener_calls(listeners: Iterable[Any]) -> list[ListenerCall]:
-    """What is to be called for each listener, in their order; raises for one that cannot be called."""
+    """The function to call for each listener, in order; raises InvalidArgument for one that is not callable."""
     calls: list[ListenerCall] = []
     for listener in listeners:
-        # A class has the method too, but without an instance it would take the event for `self`.
+        # A class has the method too, but without an instance the event would be passed as `self`.
         call: Any = None if isinstance(listener, type) else getattr(listener, "on_event", listener)
         if not callable(call):
             raise InvalidArgument(
-                f"{shorten(listener)} is no event listener",
+                f"{shorten(listener)} is not an event listener",
                 way_out="give an instance with a method on_event(event, context), or a function (event, context)",
             )
         calls.append(call)

@@ -1,7 +1,7 @@
-"""Metrics of an agent as Flink names them: counters, meters, gauges and histograms in nested groups.
+"""Metrics of an agent with Flink's names: counters, meters, gauges and histograms in nested groups.
 
 Plain objects in one process. User code updates them through the runner context, an engine reads them with
-`snapshot()`. They are not durable, and not exact under several threads: an action runs on one.
+`snapshot()`. They are not durable, and not exact under concurrent updates: an action runs on one thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Counter:
 
 
 class Meter:
-    """How often something happens; the rate is that of the last minute."""
+    """A rate of events, measured over the last minute."""
 
     __slots__ = ("_clock", "_count", "_second", "_seconds", "_started")
 
@@ -46,7 +46,7 @@ class Meter:
         self._count = 0
         self._started = clock()
         self._second = int(self._started)
-        # One entry for each second that had a mark: (second, count when it began).
+        # One entry for each second with a mark: (second, count at its start).
         self._seconds: deque[tuple[int, int]] = deque([(self._second, 0)])
 
     def mark(self, n: int = 1) -> None:
@@ -78,7 +78,7 @@ class Meter:
 
 
 class Gauge:
-    """The last value of something."""
+    """The current value of something."""
 
     __slots__ = ("_value",)
 
@@ -96,13 +96,13 @@ class Gauge:
 
 
 class Histogram:
-    """Count, smallest, largest and mean of all values; percentiles of the last `window_size`."""
+    """Count, minimum, maximum and mean of all values; percentiles of the last `window_size`."""
 
     __slots__ = ("_count", "_largest", "_recent", "_smallest", "_sum")
 
     def __init__(self, window_size: int = 1_000) -> None:
         if window_size < 1:
-            raise InvalidArgument(f"a histogram over {window_size} values; it needs at least 1")
+            raise InvalidArgument(f"a histogram needs at least 1 value, not a window of {window_size}")
         self._recent: deque[float] = deque(maxlen=window_size)
         self._count = 0
         self._sum = 0.0
@@ -131,7 +131,7 @@ class Histogram:
         return self._sum / self._count if self._count else 0.0
 
     def get_percentile(self, percent: float) -> float:
-        """The value that `percent` of the recent values do not exceed; 0.0 before the first."""
+        """The value that `percent` of the recent values do not exceed; 0.0 if there are none."""
         return _percentile(sorted(self._recent), percent)
 
     def snapshot(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Histogram:
 
 def _percentile(ordered: list[float], percent: float) -> float:
     if not 0 <= percent <= 100:
-        raise InvalidArgument(f"there is no percentile {percent}; give 0 to 100")
+        raise InvalidArgument(f"percentiles are between 0 and 100, not {percent}")
     if not ordered:
         return 0.0
     return ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)]
@@ -152,7 +152,7 @@ M = TypeVar("M", Counter, Meter, Gauge, Histogram)
 
 
 class MetricGroup:
-    """A scope of metrics; the same name gives the same metric, however often it is asked for."""
+    """A scope of metrics; the same name always returns the same metric."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -160,7 +160,7 @@ class MetricGroup:
         self._metrics: dict[str, Counter | Meter | Gauge | Histogram] = {}
 
     def get_sub_group(self, name: str, value: str | None = None) -> MetricGroup:
-        """The group `name`, or the one of the pair `name=value` (a model, a tool)."""
+        """The group `name`, or the group of the pair `name=value` (a model, a tool)."""
         group = self._groups.get((name, value))
         if group is None:
             group = self._groups[name, value] = MetricGroup(name if value is None else f"{name}.{value}")
@@ -179,7 +179,7 @@ class MetricGroup:
         return self._metric(name, Histogram, lambda: Histogram(window_size))
 
     def snapshot(self) -> dict[str, Any]:
-        """Every metric of this group and the groups below, by its name from here: `score.model.small.calls`."""
+        """Every metric of this group and its subgroups, by its name relative to this group: `score.model.small.calls`."""
         values: dict[str, Any] = {name: metric.snapshot() for name, metric in list(self._metrics.items())}
         for group in list(self._groups.values()):
             for name, value in group.snapshot().items():

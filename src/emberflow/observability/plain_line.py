@@ -1,6 +1,6 @@
-"""The common case of a log line: an event of small plain values, written without making a copy of it.
+"""The common case of a log line, an event of small plain values, written without copying it.
 
-`event_json.py` writes all others, and gives the same bytes for these.
+`event_json.py` writes all other lines, and would produce the same bytes for these.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FEW_VALUES = 64
 SMALLEST_INT, LARGEST_INT = -(2**63), 2**63 - 1
 _LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 
-# What JSON inside a text, or a header's `Bearer …`, begins with.
+# Prefixes of JSON inside a string, or of a header's `Bearer …`.
 MAY_HOLD_SECRETS = ("{", "[", "B", "b")
 
 
@@ -45,7 +45,7 @@ def _json_text(value: Any) -> str:
 
 
 def _chunk_encoder() -> Callable[[Any, int], Iterable[str]] | None:
-    """The C encoder behind `json`, made once: `json.dumps` makes a new one for every value."""
+    """The C encoder behind `json`, created once: `json.dumps` creates a new one for every value."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return None
@@ -62,7 +62,7 @@ def _second_text(second: int) -> str:
 
 
 def time_text(time_ms: int) -> str:
-    """UTC with milliseconds; texts order as the times do."""
+    """UTC with milliseconds; strings sort like the times."""
     second, millisecond = divmod(int(time_ms), 1000)
     second = min(max(second, 0), _LAST_SECOND)
     return f"{_second_text(second)}.{millisecond:03d}Z"
@@ -81,12 +81,12 @@ class PlainLines:
         self._origins: dict[tuple[str, str], tuple[str, str]] = {}
 
     def line(self, record: EventRecord) -> bytes | None:
-        """The common case, an event of small plain values, without making a copy of it; None for all others."""
+        """The line of an event of small plain values; None for all others."""
         event, key = record.event, record.key
         if event is None or record.kind != "event" or type(key) not in (str, int):
             return None
         attributes = event.attributes
-        # Looking must not cost more than writing would: a structure may contain itself many times over.
+        # The check must not cost more than writing: a structure may contain itself many times over.
         self._left = _FEW_VALUES
         if not self._is_plain(key, 0) or not self._is_plain(attributes, 0):
             return None
@@ -96,11 +96,11 @@ class PlainLines:
                 f'"kind":"event","id":{_quoted(event.id)},{self._origin(event)}"attributes":{_json_text(attributes)}}}\n'
             ).encode()
         except (TypeError, ValueError, RuntimeError):
-            # A text with half a surrogate pair, a subclass of str, or a dict that the agent is changing right now.
+            # An unpaired surrogate, a subclass of str, or a dict that the agent is changing right now.
             return None
 
     def _head(self, record: EventRecord) -> str:
-        """The line up to the agent; many lines in a row share it."""
+        """The line up to the agent; consecutive lines share it."""
         if record.time_ms != self._head_of[0] or record.agent != self._head_of[1]:
             time = time_text(record.time_ms)
             head = f'{{"v":{VERSION},"time":"{time}","agent":{_quoted(record.agent)},'
@@ -108,7 +108,7 @@ class PlainLines:
         return self._head_of[2]
 
     def _origin(self, event: Event) -> str:
-        """Type and origin of the event; an agent has few kinds of both."""
+        """Type and origin of the event; an agent has few combinations."""
         kind = (event.type, event.upstream_action_name)
         fixed = self._origins.get(kind)
         if fixed is None:
@@ -118,7 +118,7 @@ class PlainLines:
         return f'"type":{fixed[0]},"upstream_id":{_quoted(event.upstream_event_id)},"upstream_action":{fixed[1]},'
 
     def _is_plain(self, value: Any, depth: int) -> bool:
-        """Whether JSON takes the value as it is: nothing to cut, to mask or to convert."""
+        """Whether JSON accepts the value unchanged: nothing to truncate, mask or convert."""
         kind = cast("Any", type(value))
         if kind is str:
             return len(value) <= self._max_string and value[:1] not in MAY_HOLD_SECRETS
@@ -144,7 +144,7 @@ class PlainLines:
         return len(value) <= self._max_items and all(self._is_plain(item, depth + 1) for item in list(value))
 
     def _is_harmless(self, name: Any) -> bool:
-        """Whether a field of this name is never masked or cut."""
+        """Whether a field of this name is never masked or truncated."""
         if type(name) is not str or len(name) > min(self._max_string, 100) or is_hidden(name, "value"):
             return False
         if len(self._harmless_names) < 1_000:

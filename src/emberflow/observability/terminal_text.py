@@ -1,4 +1,4 @@
-"""Text that is safe and of known width on a terminal, with colours when they are wanted."""
+"""Text that is safe and of known width on a terminal, optionally with colours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def paint(text: str, color: Color, *, enabled: bool) -> str:
 
 
 def width_of(text: str) -> int:
-    """Columns that a clean text takes: wide characters take two, those that join the one before none."""
+    """The number of columns of a clean string: wide characters take two, combining characters none."""
     if text.isascii():
         return len(text)
     return sum(_columns(character) for character in text)
@@ -31,7 +31,7 @@ def _columns(character: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """The text in at most `width` columns, with `…` where it was cut."""
+    """The string in at most `width` columns, with `…` where it was truncated."""
     if width_of(text) <= width:
         return text
     if width < 1:
@@ -47,6 +47,6 @@ def fit(text: str, width: int) -> str:
 
 
 def pad(text: str, width: int) -> str:
-    """The text in exactly `width` columns."""
+    """The string padded to exactly `width` columns."""
     shown = fit(text, width)
     return shown + " " * (width - width_of(shown))

@@ -1,1 +1,1 @@
-"""How values are shown to people: secrets masked, nothing that drives a terminal. Imports nothing else of the package."""
+"""How values are displayed: secrets masked, nothing that controls a terminal. Imports no other part of the package."""

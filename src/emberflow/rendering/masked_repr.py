@@ -1,4 +1,4 @@
-"""The repr of any value for errors, logs and listings: fields with telling names are masked."""
+"""The repr of any value for errors, logs and listings: fields with the names of secrets are masked."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from emberflow.rendering.secret_names import MASK, is_hidden, scrub
 _DEEPEST = 6
 _MOST_ITEMS = 10_000
 _LOOKED_AT = 40
-"""Times the limit: what of a long text is looked at."""
+"""How many times the limit is inspected of a long string."""
 
 
 def without_secrets(value: Any) -> Any:
-    """The value, or a copy of it in which fields of dictionaries with telling names are masked."""
+    """The value, or a copy of it in which dictionary fields with the names of secrets are masked."""
     return _without_secrets(value, 0, [_MOST_ITEMS])
 
 
 def masked_repr(value: object, limit: int) -> str:
-    """On one line of at most `limit` characters; never raises."""
+    """The repr on one line of at most `limit` characters; never raises."""
     try:
         text = repr(without_secrets(value))
     except Exception as error:
@@ -30,8 +30,8 @@ def masked_repr(value: object, limit: int) -> str:
 
 
 def _without_secrets(value: Any, depth: int, left: list[int]) -> Any:
-    """The value itself, or a copy if a dictionary in it has a field to be masked. What is inside other objects is found
-    in their repr. Looks at so many items as are `left`: a structure may contain itself many times over."""
+    """The value itself, or a copy if a dictionary in it has a field to mask. Other objects are masked in their repr.
+    Inspects at most as many items as are `left`: a structure may contain itself many times over."""
     kind: type[Any] = value.__class__
     if depth >= _DEEPEST or kind not in (dict, list, tuple):
         return value

@@ -1,17 +1,17 @@
-"""Text from data, safe to print: control characters, escape sequences and direction marks are shown, not obeyed."""
+"""Makes strings from data safe to print: control characters, escape sequences and direction marks are escaped."""
 
 from __future__ import annotations
 
 
 def clean(text: str) -> str:
-    """One line without control characters: what data holds must not drive the reader's terminal."""
+    """One line without control characters: data must not control the reader's terminal."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
 
 
 def clean_lines(text: str) -> str:
-    """The same for a text of several lines."""
+    """Like `clean`, for several lines."""
     return text if text.isprintable() else "\n".join(map(clean, text.split("\n")))
 
 

@@ -1,7 +1,7 @@
-"""Decides what must not be written down: values whose names look like secrets, also inside texts.
+"""Decides what must not be stored or displayed: values whose names look like secrets, also inside strings.
 
-Called for every name of every event by the event log. Names decide, never values: a secret in a field called
-`note` is not found.
+Called by the event log for every name of every event. Only names matter, never values: a secret in a field called
+`note` is not recognized.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST_NAME = 128
 class Secrecy(Enum):
     OPEN = 0
     TOKEN = 1
-    """Hidden unless it is a number: `max_tokens` and `prompt_tokens` are what readers of a log look for."""
+    """Masked unless it is a number: `max_tokens` and `prompt_tokens` are useful to readers of a log."""
     SECRET = 2
 
 
@@ -53,7 +53,7 @@ def _secrecy(name: str) -> Secrecy:
 
 
 def is_hidden(name: str, value: Any) -> bool:
-    """Whether the value of this name is written as `***`. An absent value hides nothing."""
+    """Whether the value of this name is written as `***`; an absent value is not."""
     secrecy = _secrecy(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME])
     if secrecy is Secrecy.OPEN or value is None:
         return False
@@ -65,7 +65,7 @@ def _is_count(value: Any) -> bool:
     return all(type(item) in (int, float, bool) for item in values)
 
 
-# Looked for before the pattern, which is slow, is tried.
+# Checked before the pattern, which is slow.
 _HINTS = ("key", "pass", "pwd", "secret", "authorization", "credential", "token")
 _ASSIGNMENT = re.compile(
     r"""
@@ -82,7 +82,7 @@ _NUMBER = re.compile(r"-?[0-9.]+|true|false|null|None", re.IGNORECASE)
 
 
 def scrub(text: str) -> str:
-    """The text with `api_key='…'`, `"password": "…"` and the like masked: for reprs, errors and JSON inside a text."""
+    """The string with `api_key='…'`, `"password": "…"` and the like masked: for reprs, errors and JSON inside a string."""
     lowered = text.lower()
     if lowered.startswith("bearer "):
         return text[:7] + MASK

@@ -60,9 +60,9 @@ def test_an_error_inside_the_iterable_comes_after_the_values_before_it() -> None
     with pytest.raises(SourceFailed) as caught:
         next(chunks)
     assert str(caught.value).splitlines() == [
-        "SourceFailed [EF2105]: the iterable failed behind its value number 2",
+        "SourceFailed [EF2105]: the iterable failed after its value number 2",
         "  cause: OSError: line is dead",
-        "  what to do: fix what make_iterable() returns; after a restart reading goes on behind that value",
+        "  what to do: fix what make_iterable() returns; after a restart reading continues after that value",
     ]
 
 
@@ -118,7 +118,7 @@ def test_an_unbounded_iterable_may_end_and_may_fail() -> None:
         raise ValueError("no")
 
     failing = IterableSource(broken, bounded=False)
-    with pytest.raises(SourceFailed, match="behind its value number 1"):
+    with pytest.raises(SourceFailed, match="after its value number 1"):
         poll(failing, 0, 2)
 
 

@@ -101,7 +101,7 @@ def test_a_failing_generator_delivers_what_came_before() -> None:
     assert str(caught.value).splitlines() == [
         "SourceFailed [EF2105]: the data generator's function failed for index 3",
         "  cause: ZeroDivisionError: integer division or modulo by zero",
-        "  what to do: fix the function; it is called with 0, 1, 2, … and must answer for each of them",
+        "  what to do: fix the function; it is called with 0, 1, 2, … and must return a value for each of them",
     ]
 
 
@@ -117,9 +117,9 @@ def test_a_generator_takes_flinks_function_object() -> None:
     ("make", "text"),
     [
         (lambda: DataGeneratorSource(5), "needs a function of the index, not 5"),  # pyright: ignore[reportArgumentType]
-        (lambda: DataGeneratorSource(square, count=-1), "cannot make -1 records"),
+        (lambda: DataGeneratorSource(square, count=-1), "cannot generate -1 records"),
         (lambda: DataGeneratorSource(square, parallelism=0), "cannot have 0 channels"),
-        (lambda: RateLimiterStrategy.per_second(0), "a rate of 0 records a second"),
+        (lambda: RateLimiterStrategy.per_second(0), "a rate of 0 records per second"),
         (lambda: RateLimiterStrategy.per_second(float("nan")), "a rate of nan"),
     ],
 )

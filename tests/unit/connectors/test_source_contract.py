@@ -97,13 +97,15 @@ def test_a_start_that_is_no_list_of_positions_is_refused() -> None:
             start_positions(Returns(wrong), 2)
         assert str(caught.value).splitlines() == [
             f"InvalidArgument [EF1004]: start() of the source Returns returned {wrong!r}",
-            "  what to do: return a list of positions, one for each channel",
+            "  what to do: return a list with one position per channel",
         ]
 
 
 def test_positions_are_what_json_makes_of_them() -> None:
     assert start_positions(Returns([(1, 2), {"a": (3,)}]), 2) == [[1, 2], {"a": [3]}]
-    with pytest.raises(InvalidArgument, match=r"JSON cannot carry\n  cause: TypeError: Object of type set"):
+    with pytest.raises(
+        InvalidArgument, match=r"are not JSON-serializable\n  cause: TypeError: Object of type set"
+    ):
         start_positions(Returns([{1, 2}]), 2)
 
 

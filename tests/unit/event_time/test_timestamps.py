@@ -53,7 +53,7 @@ def test_values_that_are_no_numbers_are_refused(value: Any) -> None:
 
 
 def test_a_datetime_is_refused_with_the_way_out() -> None:
-    with pytest.raises(TypeError, match=r"take int\(value.timestamp\(\) \* 1000\)"):
+    with pytest.raises(TypeError, match=r"use int\(value.timestamp\(\) \* 1000\)"):
         to_timestamp(datetime(2026, 1, 1), "a timestamp")
 
 

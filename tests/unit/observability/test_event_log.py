@@ -196,7 +196,7 @@ def test_a_disk_that_fails_does_not_stop_the_job(tmp_path: Path, caplog: pytest.
             log.flush()
     assert log.lost == 5
     assert len(caplog.records) == 1
-    assert "the job goes on" in caplog.text
+    assert "the job continues" in caplog.text
     blocked.unlink()
     log.record(record(id="mended"))
     log.close()

@@ -32,5 +32,5 @@ def test_objects_and_functions_are_told_in_their_order() -> None:
 
 @pytest.mark.parametrize("wrong", [3, "name", None, Remembers])
 def test_what_cannot_be_told_is_refused(wrong: Any) -> None:
-    with pytest.raises(InvalidArgument, match="is no event listener"):
+    with pytest.raises(InvalidArgument, match="is not an event listener"):
         listener_calls([wrong])

@@ -1,4 +1,4 @@
-"""Files as a source and as an exactly-once sink, and the formats inside them.
+"""Files as a source and as an exactly-once sink, and their formats.
 
-Made by user programs, driven by engines through `connectors/source.py` and `connectors/sink.py`; local paths only.
+Created by user programs, driven by engines through `connectors/source.py` and `connectors/sink.py`; local paths only.
 """

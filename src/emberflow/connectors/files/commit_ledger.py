@@ -1,17 +1,17 @@
 """The write-ahead ledger of a file sink: which epochs are visible.
 
-    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-{subtask}-{n}.{attempt}   written, not visible
-    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-0000-0.decided            the epoch's files were all there
-    base/_emberflow/{job}-{sink}/{epoch}-{f}.json                                 decided: these files become those
-    base/_emberflow/{job}-{sink}/{epoch}.done                                     all of them have
-    base/_emberflow/{job}-{sink}/ledger.json                                      which ledger this is, and whose
+    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-{subtask}-{n}.{attempt}   staged, not visible
+    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-0000-0.decided            all files of the epoch were there
+    base/_emberflow/{job}-{sink}/{epoch}-{f}.json                                 decision: which file gets which name
+    base/_emberflow/{job}-{sink}/{epoch}.done                                     all files are visible
+    base/_emberflow/{job}-{sink}/ledger.json                                      id and owner of the ledger
 
-An epoch is committed from the moment its .json is there; whatever happens afterwards only finishes what it says.
-Each step is one rename, and each can be done again: a crash between any two of them loses and doubles nothing.
+An epoch is committed as soon as its .json exists; everything after that only completes the decision. Each step is one
+rename and can be repeated: a crash between any two of them neither loses nor duplicates output.
 
-`f` is the fencing epoch of the job's start (left out where it is 0). `take_over` moves what older starts have staged into
-the folder of the new one before it looks at their decisions. A process of an older start that has not made its decision by
-then finds its files gone: it can make nothing visible any more, at whatever point it was held up.
+`f` is the fencing epoch of the job's start (omitted if it is 0). `take_over` moves the staged files of older starts into
+the folder of the new one before it reads their decisions. A process of an older start that has not made its decision by
+then finds its files gone: it cannot make anything visible any more, at whatever point it was suspended.
 Called by `FileSink` only.
 """
 
@@ -34,9 +34,9 @@ from emberflow.events.stored_files import corrupt, make_folder, read_json, sync_
 FOLDER = "_emberflow"
 IDENTITY = "ledger.json"
 KEPT = 3
-"""Finished epochs that stay on record; the newest one is what counts."""
+"""Finished epochs that stay on record; only the newest one is needed."""
 VERSION = 2
-"""Of a decision; the first one had no lengths and checksums of the staged files."""
+"""Version of a decision; version 1 had no lengths and checksums of the staged files."""
 _IDENTITY_VERSION = 1
 _LOST = (
     "restore it from a backup; without one, start over with another output folder and an empty checkpoint directory, from the"
@@ -56,12 +56,12 @@ class _Entry:
 
 
 def short_id(job_id: str, sink_id: str) -> str:
-    """Part of every file's name, so that jobs and sinks may share a folder."""
+    """Part of every file name, so that several jobs and sinks can share a folder."""
     return text_identity(job_id, sink_id)
 
 
 def _folder_of(base: Path, job_id: str, sink_id: str) -> Path:
-    """Of the sink's ledger. One that the first version made keeps its shorter name: its epochs must be found."""
+    """The folder of the sink's ledger. One created by version 1 keeps its shorter name: its epochs must be found."""
     readable = f"{safe_name(job_id)}-{safe_name(sink_id)}"
     earlier = blake2b(f"{job_id}\0{sink_id}".encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     found = base / FOLDER / f"{readable}-{earlier}"
@@ -69,7 +69,7 @@ def _folder_of(base: Path, job_id: str, sink_id: str) -> Path:
 
 
 def has_ledger(base_path: str, job_id: str, sink_id: str) -> bool:
-    """Whether the job has ever staged anything there."""
+    """Whether the job has ever staged anything in this folder."""
     return _folder_of(Path(base_path), job_id, sink_id).is_dir()
 
 
@@ -78,30 +78,30 @@ def safe_name(name: str) -> str:
 
 
 class CommitLedger:
-    """Of one sink in one job. Without a fencing epoch it acts for whichever start of the job is the latest."""
+    """The ledger of one sink in one job. Without a fencing epoch it acts for the latest start of the job."""
 
     def __init__(self, base_path: str, job_id: str, sink_id: str, fence: int | None = None) -> None:
         self._base = Path(base_path)
         self._folder = _folder_of(self._base, job_id, sink_id)
         self._written_by = fence
-        """Whose files need not be read again before they become visible."""
+        """The start whose files need not be read again before they become visible."""
         self._fence = self.newest_fence() if fence is None else fence
         self.staging = self._staging_of(self._fence)
 
     def take_over(self, mode: int = 0o777, *, again: bool = False) -> str:
-        """A start of the job begins. Nothing of an older one becomes visible from here on, but what was decided. Returns the
-        ledger's id, which it keeps for its life. `mode` is for the folders that it makes. A fencing epoch is of one start, which
-        may take over `again`: raises SinkMismatch if another one has it."""
+        """Called at each start of the job. From here on, nothing of an older start becomes visible unless it was decided.
+        Returns the ledger's id, which never changes. `mode` is for the folders it creates. A fencing epoch belongs to one start,
+        which may call this `again`; raises SinkMismatch if another start uses the same epoch."""
         self.check_fence()
         known = self._identity()
         if known is None:
             self._check_is_new()
             make_folder(self._folder, mode)
             known = uuid.uuid4().hex, 0
-            # Before any folder of this version: one that is found without it has lost it.
+            # Before creating any folder of this version: a ledger with folders but without an id has lost it.
             self._write_identity(known[0], 0)
         self._make_staging(mode, again=again)
-        # First the files, then the decisions: a decision that is missed below has none of its files any more.
+        # First the files, then the decisions: a decision that is missed below no longer has its files.
         for fence in self._fences():
             if fence != self._fence:
                 self._move_staged(self._staging_of(fence))
@@ -109,7 +109,7 @@ class CommitLedger:
             if entry.fence >= known[1]:
                 self._finish(entry)
             else:
-                # Made after another start had looked for decisions.
+                # A decision made after another start had looked for decisions.
                 (self._folder / entry.name).unlink(missing_ok=True)
         self._write_identity(known[0], self._fence)
         return known[0]
@@ -132,17 +132,17 @@ class CommitLedger:
             ) from None
 
     def _check_is_new(self) -> None:
-        """A ledger without an id is new, or of a version that had neither ids nor staging folders of each start."""
+        """A ledger without an id is new, or of a version that had neither ids nor staging folders per start."""
         if any(self._fences()) and (self._entries("json") or self._entries("done")):
-            raise corrupt(self._folder / IDENTITY, "it is missing beside the epochs of the ledger", _LOST)
+            raise corrupt(self._folder / IDENTITY, "it is missing, but the ledger has epochs", _LOST)
 
     def commit(self, epoch: int, files: Sequence[StagedFile]) -> None:
-        """Make an epoch visible, unless it or a later one is: then what was staged for it is thrown away. Raises CorruptData
-        for a file that is not as it was staged."""
+        """Makes an epoch visible. If it or a later one is visible already, its staged files are discarded. Raises CorruptData
+        for a file that differs from what was staged."""
         if not (files or self._folder.is_dir()):
             return
         self.check_fence()
-        # An older decision first: epochs become visible in order. Those of older starts were made too late.
+        # Complete an older decision first: epochs become visible in order. Decisions of older starts came too late.
         for pending in self._entries("json"):
             if pending.fence == self._fence:
                 self._finish(pending)
@@ -151,11 +151,11 @@ class CommitLedger:
         self._clean()
 
     def newest(self) -> int:
-        """The last epoch that is visible; -1 before the first."""
+        """The newest visible epoch; -1 before the first."""
         return max((entry.epoch for entry in self._entries("done")), default=-1)
 
     def newest_fence(self) -> int:
-        """Of the starts that have taken the sink over; 0 before the first."""
+        """The newest start that has taken over the sink; 0 before the first."""
         return max(self._fences(), default=0)
 
     def check_fence(self) -> None:
@@ -165,7 +165,7 @@ class CommitLedger:
             raise OwnershipLost(
                 f"the sink's folder {self._base} belongs to a later start of the job",
                 cause=f"this start has fencing epoch {self._fence}, the later one {newest}",
-                way_out="let the later start go on; if it should not have begun, stop it and start this job again",
+                way_out="let the later start continue; if it was started by mistake, stop it and start this job again",
                 committed="this process commits nothing more to it",
             )
 
@@ -175,7 +175,7 @@ class CommitLedger:
                 os.replace(staging / name, self.staging / name)
         sync_folder(self.staging)
         with contextlib.suppress(OSError):
-            # Not empty if its process still writes: the next start tries again.
+            # Not empty if its process is still writing: the next start tries again.
             staging.rmdir()
 
     def _decide(self, epoch: int, files: Sequence[StagedFile]) -> _Entry:
@@ -189,7 +189,7 @@ class CommitLedger:
         for file in files:
             by_this_start = self._written_by is not None and file.fence == self._written_by
             file.check(self.staging / file.name, _LOST, content=not by_this_start)
-        # Beside the files, and with them wherever they go: where it is, a file that is gone has become visible before.
+        # Kept next to the staged files and moved with them: if it exists, a missing file has become visible before.
         (self.staging / _mark(epoch)).touch(0o600)
         entry = _Entry(epoch, self._fence, f"{epoch:08d}{_suffix(self._fence)}.json")
         body = {"version": VERSION, "epoch": epoch, "renames": [file.as_decided() for file in files]}
@@ -212,15 +212,15 @@ class CommitLedger:
                 os.replace(staged, target)
             except FileNotFoundError:
                 if not target.exists():
-                    # First of all: an older start finds its files gone, too.
+                    # Before anything else: an older start finds its files gone, too.
                     self.check_fence()
                     if (self.staging / _mark(entry.epoch)).exists():
-                        continue  # Visible before a crash, and taken away since by whoever reads the folder.
+                        continue  # Visible before a crash, and moved since by a reader of the folder.
                     raise SinkFailed(
-                        f"{target} was to become visible in epoch {entry.epoch}, but what was staged for it is gone: {staged}",
+                        f"{target} should become visible in epoch {entry.epoch}, but its staged file is gone: {staged}",
                         way_out=f"keep the sink's _emberflow folder while the job runs; {_LOST}",
                     ) from None
-        # The files must be where they belong before the ledger says so.
+        # The files must be in place before the ledger says so.
         for folder in folders:
             sync_folder(folder)
         os.replace(path, self._folder / f"{entry.epoch:08d}.done")
@@ -247,7 +247,7 @@ class CommitLedger:
 
     def _clean(self) -> None:
         done = self._entries("done")
-        # Oldest first: the newest one, which everything is judged by, is never at risk.
+        # Oldest first: the newest entry, which everything is compared with, is never at risk.
         for entry in done[:-KEPT]:
             (self._folder / entry.name).unlink(missing_ok=True)
         for entry in self._entries("json"):
@@ -256,12 +256,12 @@ class CommitLedger:
         newest = done[-1].epoch if done else -1
         for name in _names(self.staging):
             found = _STAGED.fullmatch(name)
-            # Left by attempts that died. Later epochs may be prepared already and are not touched.
+            # Leftovers of attempts that died. Later epochs may already be prepared and are not touched.
             if found and int(found.group(1)) <= newest:
                 (self.staging / name).unlink(missing_ok=True)
 
     def _entries(self, kind: str) -> list[_Entry]:
-        """By epoch."""
+        """Entries of one kind, sorted by epoch."""
         found = [_ENTRY.fullmatch(name) for name in _names(self._folder)]
         entries = [
             _Entry(int(item[1]), int(item[2] or 0), item[0]) for item in found if item and item[3] == kind
@@ -269,7 +269,7 @@ class CommitLedger:
         return sorted(entries, key=lambda entry: (entry.epoch, entry.fence))
 
     def _fences(self) -> list[int]:
-        """The starts of the job that have staged something, or were about to."""
+        """The starts of the job that have a staging folder."""
         found = [_STAGING.fullmatch(name) for name in _names(self._folder)]
         return sorted(int(item[1] or 0) for item in found if item)
 
@@ -278,7 +278,7 @@ class CommitLedger:
 
 
 def _mark(epoch: int) -> str:
-    """Named like a staged file, and cleared with those of its epoch."""
+    """Named like a staged file, so that it is removed with those of its epoch."""
     return f"{epoch:08d}-0000-0.decided"
 
 

@@ -1,6 +1,6 @@
-"""Comma separated values; quoting is that of Python's csv module, in its strict form.
+"""Comma-separated values, quoted as in Python's csv module in strict mode.
 
-Made by `StreamFormat.csv`. A quoted field may hold newlines, so a file is never planned in pieces.
+Created by `StreamFormat.csv`. A quoted field may contain newlines, so a file is never split.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class CsvFormat(StreamFormat[dict[str, str]]):
             csv.reader([], **self._options)
         except (TypeError, ValueError) as error:
             raise InvalidArgument(
-                f"no CSV file is written like that: {error}",
-                way_out="delimiter and quotechar are one character each",
+                f"invalid CSV options: {error}",
+                way_out="delimiter and quotechar must be one character each",
             ) from error
         if self._columns is not None and len(set(self._columns)) < len(self._columns):
             raise InvalidArgument(
-                "two CSV columns have one name", way_out="give every column a name of its own"
+                "two CSV columns have the same name", way_out="give every column its own name"
             )
 
     def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[Any], Mark]]:
@@ -84,7 +84,7 @@ class CsvFormat(StreamFormat[dict[str, str]]):
                 begin = rows.mark()
                 break
             if len(row) != width:
-                failed = rows.wrong(f"a row has {len(row)} fields where {width} are expected")
+                failed = rows.wrong(f"a row has {len(row)} fields instead of {width}")
                 break
             values.append(dict(zip(names, row, strict=True)))
             if len(values) >= limit:
@@ -96,7 +96,7 @@ class CsvFormat(StreamFormat[dict[str, str]]):
             raise failed
 
     def _names(self, source: TextFile, first: _Rows) -> list[str] | None:
-        """The columns' names, None for a file without a row; reads the first row."""
+        """The column names, None for a file without rows; reads the first row."""
         row = first.next()
         if row is None:
             return None
@@ -105,10 +105,10 @@ class CsvFormat(StreamFormat[dict[str, str]]):
         if len(set(row)) < len(row):
             raise source.broken(
                 0,
-                "two columns have one name",
+                "two columns have the same name",
                 ",".join(row).encode(source.charset, "backslashreplace"),
                 None,
-                "give every column of the header a name of its own, or read with header=False",
+                "give every column of the header its own name, or read with header=False",
             )
         if self._columns is not None and row != self._columns:
             raise source.broken(
@@ -116,13 +116,13 @@ class CsvFormat(StreamFormat[dict[str, str]]):
                 f"the columns are not {self._columns}",
                 ",".join(row).encode(source.charset, "backslashreplace"),
                 None,
-                "let `columns` be the file's header, or leave it out",
+                "set `columns` to the file's header, or omit it",
             )
         return row
 
 
 class _Rows:
-    """Rows of an open file, and the offset behind the last of them."""
+    """The rows of an open file, and the offset after the last one."""
 
     def __init__(
         self, source: TextFile, file: io.BufferedReader, offset: int, tail: bytes, options: dict[str, Any]
@@ -131,21 +131,21 @@ class _Rows:
         self._source = source
         self._file = file
         self._begin = offset
-        # A line has at least one byte, so these are enough for the tail.
+        # A line has at least one byte, so this many are enough for the tail.
         self._lines: deque[bytes] = deque([tail], TAIL_BYTES + 1)
         self._row: list[bytes] = []
-        # The reader takes one more line only while a row is not whole, so the offset is always known.
+        # The reader requests another line only while a row is incomplete, so the offset is always known.
         self._reader = csv.reader(self._texts(), **options)
 
     def next(self) -> list[str] | None:
-        """The next row that is not blank; None at the end."""
+        """The next non-blank row; None at the end."""
         while True:
             self._begin = self.offset
             self._row.clear()
             try:
                 row = next(self._reader, None)
             except (csv.Error, *BROKEN) as error:
-                raise self.wrong("a row is not whole", error) from error
+                raise self.wrong("a row is incomplete", error) from error
             if row is None or row:
                 return row
 
@@ -156,10 +156,10 @@ class _Rows:
         return b"".join(self._lines)[-TAIL_BYTES:]
 
     def wrong(self, what: str, error: BaseException | None = None) -> SourceFailed:
-        """An error that names the row read last."""
+        """An error that names the last row that was read."""
         rest = b"".join(self._row)
         if isinstance(error, BROKEN) and not isinstance(error, UnicodeDecodeError):
-            what, rest = "the file breaks off", self._source.rest(self._begin)
+            what, rest = "the file is truncated", self._source.rest(self._begin)
         way_out = ""
         if "field limit" in str(error):
             way_out = "close the quotes of this row, or allow longer fields with max_field_length"

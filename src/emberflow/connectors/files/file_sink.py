@@ -1,7 +1,7 @@
-"""Files as a sink, exactly once.
+"""Files as an exactly-once sink.
 
-A writer on a worker stages files out of sight; when the engine commits an epoch, the ledger makes all of them visible by
-renaming, or none. Works on file systems where a rename is atomic and that all workers and the driver share.
+A writer on a worker stages files; when the engine commits an epoch, the ledger makes all of them visible by renaming,
+or none. Requires a file system with atomic renames that all workers and the driver share.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ V = TypeVar("V")
 
 
 class FileSink(Sink[T]):
-    """Writes records to files below a base path; made by `FileSink.for_row_format(...)...build()`.
+    """Writes records to files below a base path; created by `FileSink.for_row_format(...)...build()`.
 
-    Exactly once: a file appears under its final name when its epoch is committed, and no epoch is written twice. Names
-    are `{prefix}-{job and sink}-{epoch}-{subtask}[-n]{suffix}`. Raises SinkFailed where a record cannot be encoded
-    or the disk refuses.
+    Exactly once: a file gets its final name when its epoch is committed, and no epoch is written twice. Names are
+    `{prefix}-{job and sink}-{epoch}-{subtask}[-n]{suffix}`. Raises SinkFailed if a record cannot be encoded or the file
+    system refuses a write.
     """
 
     def __init__(
@@ -69,18 +69,18 @@ class FileSink(Sink[T]):
         self.rolling_policy = rolling_policy
         self.output_file_config = output_file_config
         self._starts: set[tuple[str, str, int]] = set()
-        """With which this object has taken its folder over: an engine may begin a start again."""
+        """The starts for which this object has taken over its folder: an engine may repeat a start."""
         self.private = private
-        """Whether only this user may read what is written. Else the umask decides, as for any program's output."""
+        """Whether only this user may read the output. Otherwise the umask applies, as for the output of any program."""
 
     @staticmethod
     def for_row_format(base_path: PathLike, encoder: Encoder[V]) -> RowFormatBuilder[V]:
-        """Starts a sink that encodes record by record; `build()` ends it."""
+        """Starts building a sink that encodes record by record; finish with `build()`."""
         return RowFormatBuilder(base_path, encoder)
 
     @property
     def folder_mode(self) -> int:
-        """The mode with which folders below the base path are made."""
+        """The mode of folders created below the base path."""
         return FOLDER_MODE if self.private else 0o777
 
     def describe(self) -> str:
@@ -106,13 +106,13 @@ class FileSink(Sink[T]):
         base = self.base_path
         staged_in = next((pair[2] for part in prepared if part for pair in part if len(pair) > 2), base)
         if not has_ledger(base, job_id, sink_id) and has_ledger(staged_in, job_id, sink_id):
-            # Of a savepoint whose sink had another folder: what was promised there becomes visible there.
+            # From a savepoint whose sink had another folder: output prepared there becomes visible there.
             base = staged_in
         elif not has_ledger(base, job_id, sink_id) and any(prepared):
             raise SinkFailed(
-                f"the outputs of epoch {epoch} were staged in {staged_in}, where the record of them is gone; "
-                f"the sink writes to {base} now",
-                way_out=f"bring {staged_in} back; or give the sink another uid(), which leaves these outputs out",
+                f"the outputs of epoch {epoch} were staged in {staged_in}, whose ledger is gone; "
+                f"the sink now writes to {base}",
+                way_out=f"restore {staged_in}; or give the sink another uid(), which drops these outputs",
             )
         self._commit(CommitLedger(base, job_id, sink_id), epoch, prepared)
 
@@ -126,7 +126,7 @@ class FileSink(Sink[T]):
         try:
             ledger.commit(epoch, files)
         except OSError as error:
-            # Files that are gone may have been moved by a later start.
+            # Missing files may have been moved by a later start.
             ledger.check_fence()
             raise _disk_refused(f"epoch {epoch} could not be committed to {self.base_path}", error) from error
 
@@ -136,7 +136,7 @@ class RowFormatBuilder(Generic[T]):
         if not isinstance(encoder, Encoder):
             raise InvalidArgument(
                 f"a file sink needs an Encoder, not {shorten(encoder)}",
-                way_out="use Encoder.simple_string_encoder() or Encoder.json_lines(), or derive from Encoder",
+                way_out="use Encoder.simple_string_encoder() or Encoder.json_lines(), or subclass Encoder",
             )
         self._base_path = local_path(base_path)
         self._encoder = encoder
@@ -148,7 +148,7 @@ class RowFormatBuilder(Generic[T]):
     def with_bucket_assigner(
         self, bucket_assigner: BucketAssigner | Callable[[Any], str]
     ) -> RowFormatBuilder[T]:
-        """A `BucketAssigner`, or a function of the record."""
+        """Sets the folder of each record: a `BucketAssigner`, or a function of the record."""
         is_assigner = isinstance(bucket_assigner, BucketAssigner)
         self._bucket_assigner = bucket_assigner if is_assigner else BucketAssigner.of(bucket_assigner)
         return self
@@ -162,12 +162,12 @@ class RowFormatBuilder(Generic[T]):
         return self
 
     def with_private_files(self) -> RowFormatBuilder[T]:
-        """Files with mode 0600 and directories with mode 0700, whatever the umask is."""
+        """Creates files with mode 0600 and directories with mode 0700, whatever the umask is."""
         self._private = True
         return self
 
     def with_bucket_check_interval(self, interval: int) -> RowFormatBuilder[T]:
-        """Flink's; files end with their epoch, so there is nothing to check in between."""
+        """Accepted for compatibility with Flink; files end with their epoch, so there is nothing to check in between."""
         return self
 
     def build(self) -> FileSink[T]:
@@ -182,7 +182,7 @@ class RowFormatBuilder(Generic[T]):
 
 
 class _Part:
-    """A staged file and where it goes."""
+    """A staged file and its final name."""
 
     def __init__(self, staged: Path, final: str, *, private: bool) -> None:
         self.staged = staged
@@ -194,7 +194,7 @@ class _Part:
 
     def write(self, data: bytes) -> None:
         if self.file is None:
-            # "ab": it may have been closed to spare a file handle.
+            # "ab": it may have been closed to limit open file handles.
             self.file = open(self.staged, "ab", opener=self._opener)  # noqa: SIM115 (kept open across batches)
         self.file.write(data)
         self.size += len(data)
@@ -243,7 +243,7 @@ class _FileWriter:
 
     def abort(self) -> None:
         for part in self._parts:
-            # A full disk may refuse what is still buffered; the file goes all the same.
+            # A full disk may refuse to flush the buffer; remove the file anyway.
             with contextlib.suppress(OSError):
                 if part.file is not None:
                     part.file.close()
@@ -271,7 +271,7 @@ class _FileWriter:
         if limit is None or self._size(bucket) + len(data) < limit:
             self._part(bucket).write(data)
             return
-        # Near the limit record by record, so that a file ends at the first record past it.
+        # Near the limit, write record by record, so that the file ends at the first record past it.
         for value in values:
             part = self._part(bucket)
             part.write(self._encode([value]))
@@ -290,7 +290,7 @@ class _FileWriter:
                     cause=describe_cause(error),
                     way_out="map() it to something the encoder can write before sink_to()",
                 ) from error
-        # Once more, one by one, to find the value.
+        # Encode again one by one to find the value.
         return b"".join([self._encode([value]) for value in values])
 
     def _size(self, bucket: str) -> int:
@@ -305,7 +305,7 @@ class _FileWriter:
             opened = [other for other in self._current.values() if other.file is not None]
             if len(opened) >= MAX_OPEN_FILES:
                 opened[0].close()
-        # Last in the dictionary: the one used longest ago is closed first.
+        # Moved to the end of the dictionary: the least recently used one is closed first.
         self._current[bucket] = part
         return part
 
@@ -318,7 +318,7 @@ class _FileWriter:
         self._counts[bucket] += 1
         nth = f"-{number}" if number else ""
         name = f"{config.part_prefix}-{self._short_id}-{context.epoch:08d}-{context.subtask:04d}{nth}"
-        # Numbered over all buckets: the staging folder is one for all of them.
+        # Numbered over all buckets: they share one staging folder.
         staged = f"{context.epoch:08d}-{context.subtask:04d}-{len(self._parts)}.{safe_name(context.attempt)}"
         final = os.path.join(bucket, name + config.part_suffix)
         part = _Part(self._staging / staged, final, private=self._sink.private)
@@ -331,7 +331,7 @@ def _check_bucket(bucket: Any) -> None:
     parts = bucket.split("/") if isinstance(bucket, str) else [".."]
     if bucket and (any(part in ("", ".", "..") for part in parts) or parts[0] == FOLDER or "\0" in bucket):
         raise SinkFailed(
-            f"the bucket assigner returned {shorten(bucket)}, which is no folder below the base path",
+            f"the bucket assigner returned {shorten(bucket)}, which is not a folder below the base path",
             way_out="return a relative path such as 'day=2026-01-31', or '' for the base path itself",
         )
 
@@ -340,5 +340,5 @@ def _disk_refused(what: str, error: OSError) -> SinkFailed:
     return SinkFailed(
         what,
         cause=describe_cause(error),
-        way_out="make room on the disk, or let the user that runs the job write there; then run the program again",
+        way_out="free space, or give the job's user write permission; then run the program again",
     )

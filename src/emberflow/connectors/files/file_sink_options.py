@@ -1,6 +1,6 @@
-"""What a file sink can be told: how records become bytes, which folder they go to, and how files are named and cut.
+"""Options of a file sink: how records are encoded, which folder they go to, how files are named and rolled.
 
-Names and arguments are PyFlink's. Everything here is shipped to the workers, so it must be picklable.
+Names and arguments follow PyFlink. Everything here is shipped to the workers, so it must be picklable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T", contravariant=True)
 
 
 class Encoder(Generic[T]):
-    """How a record becomes bytes, its newline included; derive from it for a form of your own."""
+    """Encodes a record as bytes, including its newline; subclass it for your own format."""
 
     def encode(self, value: T) -> bytes:
         """The bytes of one record."""
@@ -47,7 +47,7 @@ class _StringEncoder(Encoder[Any]):
         except LookupError as error:
             raise InvalidArgument(
                 f"there is no charset {charset!r}",
-                way_out="use a name Python knows, such as 'UTF-8' or 'latin-1'",
+                way_out="use a name that Python knows, such as 'UTF-8' or 'latin-1'",
             ) from error
         self._charset = charset
 
@@ -65,14 +65,14 @@ class _JsonLinesEncoder(Encoder[Any]):
 
 @dataclass(frozen=True, slots=True)
 class BucketContext:
-    """What a bucket assigner is told besides the record."""
+    """What a bucket assigner receives besides the record."""
 
     timestamp: int | None
     current_processing_time: int
 
 
 class BucketAssigner:
-    """Which folder below the base path a record goes to; derive from it for a rule of your own."""
+    """Chooses the folder below the base path for each record; subclass it for your own rule."""
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """A relative path such as `day=2026-01-31`; `""` is the base path itself."""
@@ -87,12 +87,12 @@ class BucketAssigner:
     def date_time_bucket_assigner(
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
     ) -> BucketAssigner:
-        """By the time of writing, in Java's date format; the machine's time zone unless one is named."""
+        """By the time of writing, in Java's date format; in the machine's time zone unless one is given."""
         return _DateTimeBucketAssigner(format_str, timezone_id)
 
     @staticmethod
     def of(function: Callable[[Any], str]) -> BucketAssigner:
-        """A function of the record."""
+        """Uses a function of the record."""
         return _FunctionBucketAssigner(function)
 
 
@@ -123,7 +123,7 @@ _JAVA_TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 
 
 def to_strftime(java_format: str) -> str:
-    """Java's date format as Python's."""
+    """Converts Java's date format to Python's."""
     parts: list[str] = []
     end = 0
     for token in _JAVA_TOKEN.finditer(java_format):
@@ -138,12 +138,12 @@ def to_strftime(java_format: str) -> str:
             parts.append(_JAVA_DATE[text])
         else:
             raise InvalidArgument(
-                f"the letters {text!r} of the date format {java_format!r} are not known",
+                f"the letters {text!r} of the date format {java_format!r} are not supported",
                 way_out=f"use {', '.join(_JAVA_DATE)}, and put other letters in single quotes",
             )
     if end != len(java_format):
         raise InvalidArgument(
-            f"the date format {java_format!r} has a quote that is not closed", way_out="close it with '"
+            f"the date format {java_format!r} has an unclosed quote", way_out="close it with '"
         )
     return "".join(parts)
 
@@ -171,7 +171,7 @@ class _DateTimeBucketAssigner(BucketAssigner):
 
 @dataclass(frozen=True, slots=True)
 class RollingPolicy:
-    """When a file is ended before its epoch is. Every file ends with its epoch (a checkpoint or a micro-batch)."""
+    """When a file is closed before its epoch ends. Every file is closed with its epoch (a checkpoint or a micro-batch)."""
 
     part_size: int | None = None
 
@@ -181,23 +181,23 @@ class RollingPolicy:
         rollover_interval: int = 60 * 1000,
         inactivity_interval: int = 60 * 1000,
     ) -> RollingPolicy:
-        """A new file past `part_size` bytes; the intervals are Flink's and change nothing here, as no file outlives
-        an epoch."""
+        """Starts a new file after `part_size` bytes; the intervals are accepted for compatibility with Flink and have no
+        effect, because no file outlives an epoch."""
         if part_size <= 0:
             raise InvalidArgument(
-                f"a file cannot be ended after {part_size} bytes", way_out="give a part size above zero"
+                f"a part size of {part_size} bytes is invalid", way_out="give a part size greater than zero"
             )
         return RollingPolicy(part_size)
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """A new file for every epoch, whatever its size."""
+        """Starts a new file for every epoch, whatever its size."""
         return RollingPolicy()
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFileConfig:
-    """The first and the last part of every file's name."""
+    """Prefix and suffix of every file name."""
 
     part_prefix: str = "part"
     part_suffix: str = ""
@@ -206,13 +206,13 @@ class OutputFileConfig:
         for part in (self.part_prefix, self.part_suffix):
             if "/" in part or "\\" in part or "\0" in part:
                 raise InvalidArgument(
-                    f"{part!r} cannot be part of a file's name",
+                    f"{part!r} cannot be part of a file name",
                     way_out="choose folders with with_bucket_assigner()",
                 )
 
     @staticmethod
     def builder() -> OutputFileConfigBuilder:
-        """Starts a configuration of file names; `build()` ends it."""
+        """Starts building a configuration of file names; finish with `build()`."""
         return OutputFileConfigBuilder()
 
 

@@ -1,6 +1,6 @@
-"""Files as a source: a fixed set of them, or folders that are watched for new ones.
+"""Files as a source: a fixed set of files, or folders that are watched for new ones.
 
-Reading a file is the format's business; this file decides which one comes next and remembers how far each channel is.
+Formats read the files; this module decides which file comes next and keeps the position of each channel.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ V = TypeVar("V")
 
 
 class FileSource(Source[T]):
-    """Records of the files below some paths; made by `FileSource.for_record_stream_format(...)...build()`.
+    """Records of the files below some paths; created by `FileSource.for_record_stream_format(...)...build()`.
 
-    Folders are searched with their subfolders; names that begin with `.` or `_` are left out. Files are read in the
-    order of their names, each by one channel. A damaged file raises SourceFailed after the records before the damage;
-    once it is mended, a restart goes on there.
+    Folders are searched recursively; names that begin with `.` or `_` are skipped. Files are read in the order of their
+    names, each by one channel. A corrupted file raises SourceFailed after the records before the corruption; once it is
+    fixed, a restart continues there.
     """
 
     ordered = False
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat[V], *paths: PathLike) -> FileSourceBuilder[V]:
-        """Starts a source over files and folders; `build()` ends it."""
+        """Starts building a source over files and folders; finish with `build()`."""
         return FileSourceBuilder(stream_format, *paths)
 
     def __init__(self, stream_format: StreamFormat[T], paths: tuple[str, ...]) -> None:
@@ -47,7 +47,7 @@ class FileSource(Source[T]):
     def _records(
         self, path: str, position: Position, behind: Position, end: bool, limit: int
     ) -> Iterator[Chunk[T]]:
-        """The chunks of one file; the last one stands at `behind`."""
+        """The chunks of one file; the last one is at the position `behind`."""
         held: tuple[list[T], Mark] | None = None
         failed: SourceFailed | None = None
         records = self._format.read(path, position["mark"], limit)
@@ -62,7 +62,7 @@ class FileSource(Source[T]):
                 yield Chunk(held[0], {**position, "mark": held[1]})
             held = following
         if failed is not None:
-            # Records before the damage are delivered.
+            # Records before the corruption are delivered.
             if held is not None:
                 yield Chunk(held[0], {**position, "mark": held[1]})
             raise failed
@@ -70,14 +70,14 @@ class FileSource(Source[T]):
 
 
 class StaticFileSource(FileSource[T]):
-    """The files that are there when the job starts for the first time.
+    """The files that exist when the job starts for the first time.
 
-    A position is `{"todo": paths, "mark": place inside the first of them}`: files that appear later are not read,
-    and files may go once they were read.
+    A position is `{"todo": paths, "mark": place inside the first of them}`: files that appear later are not read, and
+    files may be removed once they have been read.
     """
 
     def start(self, parallelism: int) -> list[Position]:
-        # Listed once for all channels: a file that appears meanwhile must not shift the others.
+        # Listed once for all channels: a file that appears in between must not shift the others.
         files = self._files()
         channels = max(1, min(parallelism, len(files)))
         return [{"todo": files[channel::channels], "mark": None} for channel in range(channels)]
@@ -116,10 +116,10 @@ class StaticFileSource(FileSource[T]):
 
 
 class WatchedFileSource(FileSource[T]):
-    """Folders that are looked through again every `interval_ms`; never ends.
+    """Folders that are scanned again every `interval_ms`; unbounded.
 
-    A file must appear whole: write it elsewhere and move it in. A position is `{"channels": n, "done": {path: size},
-    "file": path or null, "mark": place in it}`; a file that was read is remembered for as long as it is there.
+    A file must appear atomically: write it elsewhere and move it in. A position is `{"channels": n, "done": {path: size},
+    "file": path or null, "mark": place in it}`; a file that was read is remembered for as long as it exists.
     """
 
     bounded = False
@@ -133,7 +133,7 @@ class WatchedFileSource(FileSource[T]):
         return {**self.__dict__, "_next_look_s": {}}
 
     def start(self, parallelism: int) -> list[Position]:
-        list_files(self._paths)  # A path that does not exist is an error now, not at the first look.
+        list_files(self._paths)  # Report a missing path now, not at the first scan.
         channels = max(1, parallelism)
         return [{"channels": channels, **_at_rest({})} for _ in range(channels)]
 
@@ -146,7 +146,7 @@ class WatchedFileSource(FileSource[T]):
         if time.monotonic() < self._next_look_s.get(channel, 0.0):
             return
         sizes = self._sizes(channel, position["channels"])
-        # What is gone from the folder cannot come back by itself, so it need not be remembered.
+        # A file that was removed from the folder cannot reappear by itself, so it need not be remembered.
         done = {path: size for path, size in done.items() if path in sizes}
         for path, size in sizes.items():
             if path in done:
@@ -155,11 +155,11 @@ class WatchedFileSource(FileSource[T]):
                 here = {**position, "done": done, "file": path, "mark": None}
                 done = {**done, path: size}
                 yield from self._records(path, here, {**position, **_at_rest(done)}, False, limit)
-        # Set only here: a reader that stopped in between comes back for the files that are left.
+        # Set only here: a reader that stopped in between comes back for the remaining files.
         self._next_look_s[channel] = time.monotonic() + self._interval_ms / 1000
 
     def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
-        """The files that were found then, whatever else is in the folder now."""
+        """Reads the files that were found the first time, whatever else is in the folder now."""
         done: dict[str, int] = position["done"]
         for path in self._between(position, stop):
             here = {**position, "done": done, "file": path, "mark": None}
@@ -179,19 +179,19 @@ class WatchedFileSource(FileSource[T]):
         return [*first, *ended, *last]
 
     def _up_to(self, path: str, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:
-        """The beginning of a file, up to the mark that reading has passed there."""
+        """Reads a file from its beginning up to a mark that was passed before."""
         wanted = json.dumps(stop["mark"])
         for chunk in self._records(path, position, {**position, "mark": None}, False, limit):
             yield chunk
             if json.dumps(chunk.position["mark"]) == wanted:
                 return
         raise SourceFailed(
-            f"the file {path} ends before {wanted}, where it was read to",
-            way_out="put the old file back; files must not change once they are in a watched folder",
+            f"the file {path} ends before {wanted}, up to which it was read",
+            way_out="restore the old file; files must not change once they are in a watched folder",
         )
 
     def _sizes(self, channel: int, channels: int) -> dict[str, int]:
-        """The channel's files. An empty one is left for later: it may be about to be written."""
+        """The channel's files with their sizes. Empty files are skipped for now: they may be about to be written."""
         found: dict[str, int] = {}
         for path in list_files(self._paths):
             if stable_hash(path) % channels == channel:
@@ -209,14 +209,14 @@ def _at_rest(done: dict[str, int]) -> Position:
 def _check_unchanged(path: str, read: int, size: int) -> None:
     if read != size:
         raise SourceFailed(
-            f"the file {path} had {read} bytes when it was read and has {size} now; what came later was not read",
-            way_out="move only finished files into a watched folder (write elsewhere, then rename), each under a new "
-            "name; to go on, put what is new into another file and take this one away",
+            f"the file {path} had {read} bytes when it was read and has {size} now; the additional data was not read",
+            way_out="move only complete files into a watched folder (write elsewhere, then rename), each under a new "
+            "name; to continue, put the new data into another file and remove this one",
         )
 
 
 class FileSourceBuilder(Generic[T]):
-    """Flink's builder; without a further call the files that are there now are read, and the source ends."""
+    """Flink's builder; by default the source reads the existing files and ends."""
 
     def __init__(self, stream_format: StreamFormat[T], *paths: PathLike) -> None:
         if not paths:
@@ -226,7 +226,7 @@ class FileSourceBuilder(Generic[T]):
         self._interval_ms: int | None = None
 
     def monitor_continuously(self, discovery_interval: Any) -> FileSourceBuilder[T]:
-        """Look for new files again and again; `timedelta`, `Duration` or milliseconds between two looks."""
+        """Scans for new files continuously; the interval is a `timedelta`, a `Duration` or milliseconds."""
         self._interval_ms = _milliseconds(discovery_interval)
         return self
 
@@ -241,14 +241,14 @@ class FileSourceBuilder(Generic[T]):
 
 
 def _milliseconds(interval: Any) -> int:
-    # Connectors stand below event_time, so Duration is known by its method only.
+    # connectors must not import event_time, so a Duration is recognized by its method.
     if isinstance(interval, timedelta):
         interval = interval / timedelta(milliseconds=1)
     elif hasattr(interval, "to_milliseconds"):
         interval = interval.to_milliseconds()
     if isinstance(interval, bool) or not isinstance(interval, int | float) or interval <= 0:
         raise InvalidArgument(
-            f"files cannot be looked for every {interval!r}",
+            f"{interval!r} is not a discovery interval",
             way_out="write timedelta(seconds=5), Duration.seconds(5) or 5000 (milliseconds)",
         )
     return max(1, round(interval))

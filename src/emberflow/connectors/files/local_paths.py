@@ -1,6 +1,6 @@
-"""Paths on the local file system as users write them, and the files below them.
+"""Local paths given by users, and the files below them.
 
-Used by the file source and the file sink; other file systems are refused here, in one place.
+Used by the file source and the file sink; other file systems are rejected here, in one place.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ PathLike = str | os.PathLike[str]
 
 
 def local_path(path: PathLike) -> str:
-    """The absolute path behind a path or a file:// address; workers may run in another folder than the program."""
+    """The absolute path for a path or a file:// URL; workers may run in another folder than the program."""
     text = os.fspath(path)
     if not text:
-        raise InvalidArgument("an empty path names no file", way_out="give the path of a file or a folder")
+        raise InvalidArgument("the path is empty", way_out="give the path of a file or a folder")
     scheme, found, _ = text.partition("://")
     if found:
         if scheme != "file":
             raise NotSupported(
-                f"{text} is on a file system that file sources and sinks cannot reach yet",
+                f"{text} is on a file system that file sources and sinks do not support yet",
                 way_out="give a local path, or mount the file system",
             )
         text = unquote(urlsplit(text).path)
@@ -31,12 +31,12 @@ def local_path(path: PathLike) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """What is being written, or is somebody's bookkeeping."""
+    """Whether a file is being written or is bookkeeping, by its name."""
     return name.startswith((".", "_"))
 
 
 def list_files(paths: tuple[str, ...]) -> list[str]:
-    """Every file below the paths, sorted, hidden ones left out; a path that is named itself is never hidden."""
+    """All files below the paths, sorted, without hidden ones; a path given explicitly is never hidden."""
     found: set[str] = set()
     for path in paths:
         if os.path.isdir(path):
@@ -46,7 +46,7 @@ def list_files(paths: tuple[str, ...]) -> list[str]:
         else:
             raise SourceFailed(
                 f"there is no file or folder {path}",
-                way_out="check the path; a relative one is looked up from the folder the program was started in",
+                way_out="check the path; a relative path is resolved from the folder the program was started in",
             )
     return sorted(found)
 
@@ -58,10 +58,10 @@ def _below(folder: str) -> Iterator[str]:
 
 
 def _cannot_list(error: OSError) -> None:
-    # A folder that went away between two looks has no files; one that may not be read hides some.
+    # A folder that was removed between two scans has no files; one that cannot be read would hide some.
     if not isinstance(error, FileNotFoundError):
         raise SourceFailed(
             f"the folder {error.filename} cannot be listed",
             cause=describe_cause(error),
-            way_out="let the user that runs the job read the folder",
+            way_out="give the job's user read permission for the folder",
         ) from error

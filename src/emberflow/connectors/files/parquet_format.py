@@ -1,6 +1,6 @@
 """Parquet files, row group by row group.
 
-Made by `StreamFormat.parquet`. pyarrow is imported only where a file is read: it belongs to an extra.
+Created by `StreamFormat.parquet`. pyarrow is imported only when a file is read: it belongs to an extra.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -59,7 +59,7 @@ class ParquetFormat(StreamFormat[dict[str, Any]]):
                 values: list[Any] = [] if batch is None else batch.slice(max(0, skip - row)).to_pylist()
             except Exception as error:
                 raise SourceFailed(
-                    f"the file {path} is damaged in row group {group}, behind its row {row}",
+                    f"the file {path} is corrupted in row group {group}, after its row {row}",
                     cause=describe_cause(error),
                     way_out="write the file again; rows before it were read",
                 ) from error
@@ -77,7 +77,7 @@ class ParquetFormat(StreamFormat[dict[str, Any]]):
         if missing:
             raise SourceFailed(
                 f"the file {path} has no column {', '.join(missing)}; it has {', '.join(names)}",
-                way_out="ask for columns that every file has, or leave `columns` out",
+                way_out="select columns that every file has, or omit `columns`",
             )
 
 
@@ -101,15 +101,15 @@ def _open(path: str) -> Any:
         raise file_unreadable(path, error) from error
     except Exception as error:
         raise SourceFailed(
-            f"the file {path} ({size} bytes) is not a whole Parquet file",
+            f"the file {path} ({size} bytes) is not a complete Parquet file",
             cause=describe_cause(error),
-            way_out="write the file again, or take it out of the source's folder; its footer comes last, "
+            way_out="write the file again, or remove it from the source's folder; the footer is written last, "
             "so a file without one was not finished",
         ) from error
 
 
 def _shape(file: Any) -> tuple[int, list[int]]:
-    """A checksum of the footer, and the rows of each row group."""
+    """A checksum of the footer, and the number of rows of each row group."""
     footer = json.dumps(file.metadata.to_dict(), default=str, sort_keys=True)
     sizes = [file.metadata.row_group(index).num_rows for index in range(file.metadata.num_row_groups)]
     return zlib.crc32(footer.encode()), sizes

@@ -1,7 +1,7 @@
-"""What a file sink knows of a file that it has staged: where it goes, and what is in it.
+"""What a file sink knows about a staged file: its final name, size and checksum.
 
-A part that was written by an earlier start of the job is read once more before it becomes visible. One of the same start
-is only asked for its length: its process has just written it.
+A file staged by an earlier start of the job is read again before it becomes visible. For a file of the same start only
+the length is compared: its process has just written it.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _BLOCK = 1 << 20
 @dataclass(frozen=True, slots=True)
 class StagedFile:
     name: str
-    """In the staging folder."""
+    """Name in the staging folder."""
     final: str
-    """Below the base path."""
+    """Path below the base path."""
     size: int | None = None
     checksum: int | None = None
-    """Both are None in what the first version has prepared or decided."""
+    """Size and checksum are None in data that version 1 has prepared or decided."""
     fence: int | None = None
-    """The start of the job that wrote it; None if that is not known."""
+    """The start of the job that wrote it; None if unknown."""
 
     @classmethod
     def prepared(cls, parts: Sequence[Any]) -> StagedFile:
-        """Of what a writer has returned: name, final path, base path, then size, checksum and start."""
+        """From what a writer returned: name, final path, base path, then size, checksum and start."""
         return cls(*parts[:2], *parts[3:])
 
     @classmethod
     def decided(cls, parts: Sequence[Any]) -> StagedFile:
-        """Of what a ledger's entry holds. Raises TypeError and ValueError for what is none."""
+        """From a ledger's entry. Raises TypeError or ValueError if it is malformed."""
         name, final, size, checksum = parts if len(parts) == 4 else (*parts, None, None)
         return cls(str(name), str(final), size, checksum)
 
@@ -44,7 +44,7 @@ class StagedFile:
         return [self.name, self.final, self.size, self.checksum]
 
     def check(self, path: Path, way_out: str, *, content: bool) -> None:
-        """Raises CorruptData if the file at a path is not as it was written; FileNotFoundError if there is none."""
+        """Raises CorruptData if the file differs from what was written; FileNotFoundError if there is none."""
         size = path.stat().st_size
         if self.size is not None and size != self.size:
             raise corrupt(path, f"it has {size:,} bytes instead of {self.size:,}", way_out)

@@ -1,6 +1,6 @@
-"""How records lie in files: the contract, and text and JSON lines.
+"""How records are stored in files: the contract, and text and JSON lines.
 
-Called by `FileSource` with one file at a time. A format knows places inside a file (marks), never which files there are.
+Called by `FileSource` with one file at a time. A format knows places inside a file (marks), never the list of files.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ from emberflow.errors import SourceFailed
 T = TypeVar("T", covariant=True)
 
 Mark = list[int]
-"""A place between two records of a file, and a checksum that tells whether the file is still the same."""
+"""A place between two records of a file, with a checksum that detects whether the file has changed."""
 
 RECORD_BYTES = 100
-"""What a record is taken to need on disk where that has to be guessed."""
+"""The assumed size of a record on disk, for estimates."""
 
 
 class StreamFormat(Generic[T]):
-    """Base of all formats of records of type `T`; derive from it for files of your own kind. Picklable; opens files only in its methods."""
+    """Base of all formats of records of type `T`; subclass it for your own. Must be picklable and open files only in its
+    methods."""
 
     def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[T], Mark]]:
-        """Records behind `mark` (None: the beginning), about `limit` at a time, each time with the mark behind them.
-        Raises SourceFailed where a record is broken, after the records before it."""
+        """Yields records after `mark` (None: from the beginning), about `limit` at a time, each time with the mark after them.
+        Raises SourceFailed for a malformed record, after the records before it."""
         raise NotImplementedError(type(self).__name__)
 
     def plan(self, path: str, mark: Mark | None, limit: int) -> tuple[Mark | None, int]:
-        """A mark about `limit` records behind `mark` that `read` passes exactly, None for the end of the file; and
-        about how many records lie between."""
+        """A mark about `limit` records after `mark` at which `read` ends a chunk, or None for the end of the file; and
+        the approximate number of records in between."""
         return None, file_size(path) // RECORD_BYTES
 
     @staticmethod
     def text_line_format(charset: str = "utf-8") -> StreamFormat[str]:
-        """Each line a str, without its newline."""
+        """Each line as a str, without its newline."""
         return TextLineFormat(charset)
 
     @staticmethod
     def json_lines(charset: str = "utf-8") -> StreamFormat[Any]:
-        """Each line a JSON value; empty lines are skipped."""
+        """Each line as a JSON value; empty lines are skipped."""
         return JsonLinesFormat(charset)
 
     @staticmethod
@@ -63,8 +64,8 @@ class StreamFormat(Generic[T]):
         charset: str = "utf-8",
         max_field_length: int = 131_072,
     ) -> StreamFormat[dict[str, str]]:
-        """Each row a dictionary of str, quoted as Python's csv module does. Without a header the columns are named
-        by `columns`, else `_c0`, `_c1`, …"""
+        """Each row as a dictionary of str, quoted as in Python's csv module. Without a header the columns are named by
+        `columns`, or `_c0`, `_c1`, …"""
         from emberflow.connectors.files.csv_format import CsvFormat
 
         return CsvFormat(
@@ -79,7 +80,7 @@ class StreamFormat(Generic[T]):
 
     @staticmethod
     def parquet(columns: Sequence[str] | None = None) -> StreamFormat[dict[str, Any]]:
-        """Each row a dictionary; needs pyarrow (`pip install "emberflow[files]"`)."""
+        """Each row as a dictionary; needs pyarrow (`pip install "emberflow[files]"`)."""
         from emberflow.connectors.files.parquet_format import ParquetFormat
 
         return ParquetFormat(columns)
@@ -95,8 +96,8 @@ def file_size(path: str) -> int:
 class LineFormat(StreamFormat[T]):
     """One record per line. A mark is `[byte offset, checksum of the bytes before it]`.
 
-    A line belongs to the split it begins in, and `read` ends a chunk where a split ends, so that a large file can
-    be planned in pieces without reading it.
+    A line belongs to the split it begins in, and `read` ends a chunk where a split ends, so that a large file can be
+    split without reading it.
     """
 
     what = "a line cannot be decoded"
@@ -106,7 +107,7 @@ class LineFormat(StreamFormat[T]):
         self._charset = checked_charset(charset)
 
     def parse(self, text: str) -> list[T]:
-        """The records of some whole lines; raises ValueError."""
+        """The records of some complete lines; raises ValueError."""
         raise NotImplementedError(type(self).__name__)
 
     def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[T], Mark]]:
@@ -123,7 +124,7 @@ class LineFormat(StreamFormat[T]):
                 cut = self._cut(offset, lines)
                 values, parsed, wrong = self._parse_lines(source, offset, lines[:cut])
                 offset += sum(map(len, lines[:parsed]))
-                # A line has at least one byte, so these are enough for the tail.
+                # A line has at least one byte, so this many are enough for the tail.
                 tail = (tail + b"".join(lines[max(0, parsed - TAIL_BYTES) : parsed]))[-TAIL_BYTES:]
                 if values or parsed:
                     yield values, [offset, zlib.crc32(tail)]
@@ -133,7 +134,7 @@ class LineFormat(StreamFormat[T]):
                 if not lines and error is not None:
                     break
         if error is not None:
-            raise source.broken(offset, "the file breaks off", source.rest(offset), error) from error
+            raise source.broken(offset, "the file is truncated", source.rest(offset), error) from error
 
     def plan(self, path: str, mark: Mark | None, limit: int) -> tuple[Mark | None, int]:
         offset, size = 0 if mark is None else mark[0], file_size(path)
@@ -150,7 +151,7 @@ class LineFormat(StreamFormat[T]):
         return [boundary, zlib.crc32(source.tail(boundary))], limit
 
     def _cut(self, offset: int, lines: list[bytes]) -> int:
-        """How many of the lines belong to the split that `offset` is in."""
+        """How many of the lines belong to the split that contains `offset`."""
         split_end = (offset // self.split_bytes + 1) * self.split_bytes
         if offset + sum(map(len, lines)) <= split_end:
             return len(lines)
@@ -160,12 +161,12 @@ class LineFormat(StreamFormat[T]):
     def _parse_lines(
         self, source: TextFile, offset: int, lines: list[bytes]
     ) -> tuple[list[T], int, SourceFailed | None]:
-        """Records, how many lines they come from, and what is wrong with the line after those."""
+        """Records, the number of lines they come from, and the error of the line after those."""
         try:
             return self.parse(self._text(source, offset, b"".join(lines))), len(lines), None
         except (ValueError, RecursionError):
             pass
-        # Once more, one by one, to find the line.
+        # Parse again one by one to find the line.
         values: list[T] = []
         for number, line in enumerate(lines):
             try:
@@ -193,7 +194,7 @@ class TextLineFormat(LineFormat[str]):
 
 
 class JsonLinesFormat(LineFormat[Any]):
-    what = "a line is not whole JSON"
+    what = "a line is not valid JSON"
 
     def parse(self, text: str) -> list[Any]:
         loads: Callable[[str], Any] = json.loads

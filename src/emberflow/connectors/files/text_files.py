@@ -1,7 +1,7 @@
 """Text files as lines of bytes with offsets.
 
-Called by the text formats. Hides compression (by suffix) and charsets whose newline is not one byte; offsets count
-bytes of what is inside. Says where a file is broken; never what a line means.
+Called by the text formats. Hides compression (by suffix) and charsets whose newline is not one byte; offsets refer to
+the decompressed bytes. Reports where a file is malformed; never interprets a line.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import IO, Any, cast
 from emberflow.errors import InvalidArgument, SourceFailed, describe_cause, shorten
 
 TAIL_BYTES = 64
-"""How much before an offset is looked at to tell that a file is still the same."""
+"""How many bytes before an offset are compared to detect that a file has changed."""
 
 BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError, UnicodeDecodeError)
-"""What reading a damaged file raises."""
+"""The exceptions that reading a corrupted file raises."""
 
 _OPENERS: dict[str, Callable[[str], Any]] = {
     ".gz": gzip.GzipFile,
@@ -44,25 +44,25 @@ def checked_charset(charset: str) -> str:
     except LookupError as error:
         raise InvalidArgument(
             f"there is no charset {charset!r}",
-            way_out="use a name Python knows, such as 'utf-8' or 'latin-1'",
+            way_out="use a name that Python knows, such as 'utf-8' or 'latin-1'",
         ) from error
 
 
 class TextFile:
-    """One file, opened anew by every call."""
+    """One file, opened again by every call."""
 
     def __init__(self, path: str, charset: str) -> None:
         self.path = path
         self._opener = _OPENERS.get(os.path.splitext(path)[1].lower())
         self._recode = None if "\n".encode(charset) == b"\n" else charset
         self.charset = "utf-8" if self._recode else charset
-        """What the lines that come out are to be decoded with."""
+        """The charset of the lines that are returned."""
         self.plain = self._opener is None and self._recode is None
-        """Offsets are those of the bytes on disk: any place can be reached at once."""
+        """Whether offsets are those of the bytes on disk, so that any place can be reached by seeking."""
 
     @contextmanager
     def open(self, offset: int = 0) -> Generator[io.BufferedReader]:
-        """What is inside the file, from `offset` on. Raises SourceFailed if there is no such file."""
+        """The decompressed content from `offset` on. Raises SourceFailed if there is no such file."""
         try:
             raw = (self._opener or _open_plain)(self.path)
         except FileNotFoundError as error:
@@ -84,23 +84,23 @@ class TextFile:
             yield file
 
     def tail(self, offset: int) -> bytes:
-        """The bytes just before an offset; fewer than asked for if the file ends sooner."""
+        """The bytes just before an offset; fewer if the file ends sooner."""
         start = max(0, offset - TAIL_BYTES)
         try:
             with self.open(start) as file:
                 return file.read(offset - start)
         except BROKEN as error:
-            raise self.broken(start, "the file is damaged", b"", error) from error
+            raise self.broken(start, "the file is corrupted", b"", error) from error
 
     def check(self, offset: int, checksum: int) -> bytes:
-        """The tail at an offset where reading goes on; raises if it is not the one that was read before."""
+        """The tail at an offset where reading continues; raises if it is not the one that was read before."""
         tail = self.tail(offset)
         if zlib.crc32(tail) != checksum:
             raise file_changed(self.path, f"byte {offset}")
         return tail
 
     def rest(self, offset: int) -> bytes:
-        """What can still be read behind an offset of a damaged file, to be shown in its error."""
+        """What can still be read after an offset of a corrupted file, to show it in the error."""
         parts: list[bytes] = []
         try:
             with self.open(offset) as file:
@@ -111,7 +111,7 @@ class TextFile:
         return b"".join(parts)
 
     def line_number(self, offset: int) -> int:
-        """Counted only for error messages."""
+        """The line of an offset; computed for error messages only."""
         number, left = 1, offset
         try:
             with self.open() as file:
@@ -125,18 +125,18 @@ class TextFile:
     def broken(
         self, offset: int, what: str, data: bytes, error: BaseException | None, way_out: str = ""
     ) -> SourceFailed:
-        """`what` is wrong with the record that begins at `offset`."""
+        """An error for the record that begins at `offset`; `what` says what is wrong."""
         text = data.decode(self.charset, "backslashreplace")
         shown = f": {shorten(text)}" if data else ""
         return SourceFailed(
             f"{what} in {self.path}, line {self.line_number(offset)} (byte {offset}){shown}",
             cause=describe_cause(error) if error is not None else "",
-            way_out=way_out or "mend the file from there on and run again: reading goes on at this record",
+            way_out=way_out or "fix the file from there on and run again: reading continues at this record",
         )
 
 
 def take_lines(file: io.BufferedReader, limit: int) -> tuple[list[bytes], Exception | None]:
-    """Up to `limit` lines, and the error that kept more from coming."""
+    """Up to `limit` lines, and the error that prevented more."""
     lines: list[bytes] = []
     try:
         # extend keeps the lines before an error.
@@ -147,7 +147,7 @@ def take_lines(file: io.BufferedReader, limit: int) -> tuple[list[bytes], Except
 
 
 class _Pieces(io.RawIOBase):
-    """Bytes as they come out of a function; what came before an error is never lost with it."""
+    """Bytes returned by a function; data before an error is never lost with it."""
 
     def __init__(self, pieces: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class _Pieces(io.RawIOBase):
 
 
 class _Recoder:
-    """Turns a charset whose newline is not the byte 10 (UTF-16, EBCDIC) into UTF-8."""
+    """Converts a charset whose newline is not the byte 10 (UTF-16, EBCDIC) to UTF-8."""
 
     def __init__(self, pieces: Callable[[int], bytes], charset: str) -> None:
         self._pieces = pieces
@@ -193,15 +193,15 @@ class _Recoder:
 
 def file_is_gone(path: str) -> SourceFailed:
     return SourceFailed(
-        f"the file {path} was found when the source looked, and is gone now",
-        way_out="put it back; files must stay until they were read, also across a restart",
+        f"the file {path} existed when the source listed it, and is gone now",
+        way_out="restore it; files must stay until they have been read, also across a restart",
     )
 
 
 def file_changed(path: str, place: str) -> SourceFailed:
     return SourceFailed(
         f"the file {path} is not the one that was read up to {place}",
-        way_out="put the old file back, or begin anew with another checkpoint directory; "
+        way_out="restore the old file, or start over with another checkpoint directory; "
         "give new data a new file name",
     )
 
@@ -210,5 +210,5 @@ def file_unreadable(path: str, error: BaseException) -> SourceFailed:
     return SourceFailed(
         f"the file {path} cannot be read",
         cause=describe_cause(error),
-        way_out="let the user that runs the job read the file",
+        way_out="give the job's user read permission for the file",
     )

@@ -108,7 +108,7 @@ def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
         lines_of(tmp_path / "nothing").start(1)
     assert str(caught.value).splitlines() == [
         f"SourceFailed [EF2105]: there is no file or folder {tmp_path}/nothing",
-        "  what to do: check the path; a relative one is looked up from the folder the program was started in",
+        "  what to do: check the path; a relative path is resolved from the folder the program was started in",
     ]
 
 
@@ -133,8 +133,8 @@ def test_a_file_that_is_gone_at_a_restart(tmp_path: Path, gone: str) -> None:
     with pytest.raises(SourceFailed) as caught:
         list(source.read(0, position, 2))
     assert str(caught.value).splitlines() == [
-        f"SourceFailed [EF2105]: the file {tmp_path / gone} was found when the source looked, and is gone now",
-        "  what to do: put it back; files must stay until they were read, also across a restart",
+        f"SourceFailed [EF2105]: the file {tmp_path / gone} existed when the source listed it, and is gone now",
+        "  what to do: restore it; files must stay until they have been read, also across a restart",
     ]
     with pytest.raises(SourceFailed, match="is gone now"):
         source.plan(0, position, 100)
@@ -150,7 +150,7 @@ def test_a_file_that_was_changed_before_the_place_reached(tmp_path: Path, text: 
         list(source.read(0, position, 2))
     assert str(caught.value).splitlines() == [
         f"SourceFailed [EF2105]: the file {path} is not the one that was read up to byte 4",
-        "  what to do: put the old file back, or begin anew with another checkpoint directory; "
+        "  what to do: restore the old file, or start over with another checkpoint directory; "
         "give new data a new file name",
     ]
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_a_path() -> None:
         lines_of("s3://bucket/x")
     with pytest.raises(InvalidArgument, match="needs a path"):
         lines_of()
-    with pytest.raises(InvalidArgument, match="an empty path"):
+    with pytest.raises(InvalidArgument, match="the path is empty"):
         lines_of("")
 
 
@@ -184,7 +184,7 @@ def test_intervals_are_written_in_any_way(tmp_path: Path, interval: Any) -> None
 
 @pytest.mark.parametrize("interval", [0, -1, True, "5s", None])
 def test_intervals_that_mean_nothing(tmp_path: Path, interval: Any) -> None:
-    with pytest.raises(InvalidArgument, match="files cannot be looked for every"):
+    with pytest.raises(InvalidArgument, match="is not a discovery interval"):
         FileSource.for_record_stream_format(TEXT, tmp_path).monitor_continuously(interval)
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_grows_after_it_was_read_is_an_error(tmp_path: Path) -> None
     with pytest.raises(SourceFailed) as caught:
         job.round()
     assert str(caught.value).splitlines()[0] == (
-        f"SourceFailed [EF2105]: the file {path} had 2 bytes when it was read and has 4 now; what came later was not read"
+        f"SourceFailed [EF2105]: the file {path} had 2 bytes when it was read and has 4 now; the additional data was not read"
     )
     assert "write elsewhere, then rename" in caught.value.way_out
     path.unlink()

@@ -195,7 +195,7 @@ def text_of(error: SourceFailed, path: Path) -> list[str]:
     return str(error).replace(str(path), "FILE").splitlines()
 
 
-MEND = "  what to do: mend the file from there on and run again: reading goes on at this record"
+MEND = "  what to do: fix the file from there on and run again: reading continues at this record"
 
 
 def test_a_cut_off_json_line(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_cut_off_json_line(tmp_path: Path) -> None:
     found, error, position = read_until_damage(source)
     assert found == [{"a": 1}, {"a": 2}, {"a": 3}]
     assert text_of(error, path) == [
-        "SourceFailed [EF2105]: a line is not whole JSON in FILE, line 4 (byte 27): '{\"a\": '",
+        "SourceFailed [EF2105]: a line is not valid JSON in FILE, line 4 (byte 27): '{\"a\": '",
         "  cause: JSONDecodeError: Expecting value: line 1 column 7 (char 6)",
         MEND,
     ]
@@ -232,7 +232,7 @@ def test_a_csv_row_inside_an_open_quote(tmp_path: Path) -> None:
     found, error, position = read_until_damage(source)
     assert found == [{"name": "ann", "note": "hi"}]
     assert text_of(error, path) == [
-        "SourceFailed [EF2105]: a row is not whole in FILE, line 3 (byte 17): "
+        "SourceFailed [EF2105]: a row is incomplete in FILE, line 3 (byte 17): "
         "'bob,\"never closed\\nstill open'",
         "  cause: Error: unexpected end of data",
         MEND,
@@ -248,7 +248,7 @@ def test_a_csv_row_with_too_few_fields(tmp_path: Path) -> None:
     found, error, _ = read_until_damage(source_of(StreamFormat.csv(), path))
     assert len(found) == 3
     assert text_of(error, path) == [
-        "SourceFailed [EF2105]: a row has 2 fields where 3 are expected in FILE, line 5 (byte 24): '1,2\\n'",
+        "SourceFailed [EF2105]: a row has 2 fields instead of 3 in FILE, line 5 (byte 24): '1,2\\n'",
         MEND,
     ]
 
@@ -257,10 +257,10 @@ def test_csv_headers_that_cannot_name_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b,a\n1,2,3\n")
     _, error, _ = read_until_damage(source_of(StreamFormat.csv(), path))
-    assert "two columns have one name" in str(error)
+    assert "two columns have the same name" in str(error)
     assert "header=False" in error.way_out
     _, error, _ = read_until_damage(source_of(StreamFormat.csv(columns=["x", "y", "z"]), path))
-    assert "two columns have one name" in str(error)
+    assert "two columns have the same name" in str(error)
     path.write_text("a,b\n1,2\n")
     _, error, _ = read_until_damage(source_of(StreamFormat.csv(columns=["x", "y"]), path))
     assert "the columns are not ['x', 'y']" in str(error)
@@ -303,7 +303,7 @@ def test_a_truncated_archive(tmp_path: Path, suffix: str, kind: str) -> None:
     assert found == expected[: len(found)]
     assert suffix == ".bz2" or len(found) > 10_000
     line = len(found) + (2 if kind == "csv" and found else 1)
-    assert f"the file breaks off in {path}, line {line} (byte" in str(error)
+    assert f"the file is truncated in {path}, line {line} (byte" in str(error)
     assert "ended before the end-of-stream marker" in error.cause
     path.write_bytes(packed)
     rest = [value for chunk in source.read(0, position, 10_000) for value in chunk.values]
@@ -338,9 +338,9 @@ def test_parquet_without_a_footer(tmp_path: Path) -> None:
     path.write_bytes(data[: len(data) // 2])
     _, error, _ = read_until_damage(source_of(StreamFormat.parquet(), path))
     assert text_of(error, path)[0] == (
-        f"SourceFailed [EF2105]: the file FILE ({len(data) // 2} bytes) is not a whole Parquet file"
+        f"SourceFailed [EF2105]: the file FILE ({len(data) // 2} bytes) is not a complete Parquet file"
     )
-    assert "its footer comes last, so a file without one was not finished" in error.way_out
+    assert "the footer is written last, so a file without one was not finished" in error.way_out
 
 
 def test_parquet_damaged_in_its_middle_delivers_the_groups_before(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_parquet_damaged_in_its_middle_delivers_the_groups_before(tmp_path: Path
     path.write_bytes(bytes(data))
     found, error, _ = read_until_damage(source_of(StreamFormat.parquet(), path))
     assert found == [{"n": number} for number in range(2000)]
-    assert "is damaged in row group 2" in str(error)
+    assert "is corrupted in row group 2" in str(error)
 
 
 def test_parquet_columns_that_are_not_there(tmp_path: Path) -> None:
@@ -377,8 +377,8 @@ def test_parquet_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     ("make", "text"),
     [
         (lambda: StreamFormat.text_line_format("utf-99"), "there is no charset 'utf-99'"),
-        (lambda: StreamFormat.csv(delimiter="ab"), "no CSV file is written like that"),
-        (lambda: StreamFormat.csv(columns=["a", "a"]), "two CSV columns have one name"),
+        (lambda: StreamFormat.csv(delimiter="ab"), "invalid CSV options"),
+        (lambda: StreamFormat.csv(columns=["a", "a"]), "two CSV columns have the same name"),
     ],
 )
 def test_impossible_formats_are_refused(make: Callable[[], StreamFormat], text: str) -> None:

@@ -503,5 +503,5 @@ def test_settings_are_looked_at_when_the_agent_is_applied() -> None:
     with pytest.raises(InvalidArgument, match="there is no option 'on-eror'; did you mean 'on-error'"):
         env.get_config().set_str("on-eror", "skip")
     env.get_config().set(AgentConfigOptions.EVENT_LISTENERS, [3])
-    with pytest.raises(InvalidArgument, match="3 is no event listener"):
+    with pytest.raises(InvalidArgument, match="3 is not an event listener"):
         env.from_list([]).apply(agent_of(lambda event, ctx: None))
