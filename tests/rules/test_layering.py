@@ -73,7 +73,6 @@ BY_NAME = {
     "engines/spark/wire/initial_state.py": "a worker has our code only after it was unpacked",
     "engines/spark/driver/translate.py": "a worker has our code only after it was unpacked",
     "engines/spark/session/session.py": "private to pyspark, and may be missing",
-    "durable/location.py": "optional dependencies: the clients of stores",
     "connectors/files/parquet_format.py": "optional dependency: pyarrow",
     "observability/plain_line.py": "optional dependency: orjson",
     "plan/cel/expression.py": "optional dependency: cel",

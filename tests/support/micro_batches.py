@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark import TaskContext
 
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
 from emberflow.engines.spark.wire.packet_rows import PARKED
 from emberflow.engines.spark.worker import worker_process
@@ -120,7 +121,7 @@ class MicroBatches:
             at_end={stage.id: stage.level > 0 for stage in graph.stages},
             max_records=1_000,
             client_dir=str(home / "client"),
-            calls_dir=str(home / "calls"),
+            calls=CallStoreLocation.in_directory(home, "j", ""),
             limits_dir=str(home / "limits"),
             deadline_ms=deadline_ms,
         )

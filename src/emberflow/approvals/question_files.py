@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 from pathlib import Path
 from typing import Any
 
 from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
 from emberflow.events.identity import text_identity
-from emberflow.events.private_files import make_private_folder, open_private
-from emberflow.events.stored_files import corrupt, parse_json, read_json, sealed, sync_folder
+from emberflow.events.stored_files import corrupt, create_once, parse_json, read_json, sealed
 
 APPROVALS_FOLDER = "approvals"
 QUESTION, ANSWER, HISTORY = ".question.json", ".answer.json", "history.jsonl"
@@ -39,27 +36,14 @@ def question_name(directory: Path, call_id: str) -> str:
 
 def link_once(path: Path, body: dict[str, Any]) -> bool:
     """Creates a file atomically; returns False if it exists already."""
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
-        make_private_folder(path.parent)
-        with open(temporary, "w", encoding="utf-8", opener=open_private) as file:
-            json.dump(sealed(body), file)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return False
-        sync_folder(path.parent)
-        return True
+        return create_once(path, json.dumps(sealed(body)).encode())
     except OSError as error:
         raise CheckpointUnusable(
             f"the approval {path} cannot be written",
             cause=describe_cause(error),
             way_out="free space, or give this user write permission",
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_question(path: Path) -> dict[str, Any] | None:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-import uuid
 import zlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
 
 from emberflow.errors import CallLogFailed, CorruptData, describe_cause
-from emberflow.events.private_files import make_private_folder, open_private
-from emberflow.events.stored_files import sync_folder
+from emberflow.events.stored_files import create_once
 
 DECISIONS_FOLDER = "decisions"
 _HEADER = struct.Struct("<5sIQ")
@@ -81,24 +79,10 @@ class FileDecisions:
 
     def decide(self, name: str, data: bytes) -> bool:
         path = self._directory / name
-        temporary = self._directory / f".{uuid.uuid4().hex}"
         try:
-            make_private_folder(self._directory)
-            with open(open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
-                file.write(framed(data))
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(temporary, path)
-            except FileExistsError:
-                return False
-            sync_folder(self._directory)
+            return create_once(path, framed(data))
         except OSError as error:
             raise _failed(path, "written", error) from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        return True
 
     def forget(self, name: str) -> None:
         # One that stays behind is never asked for again.

@@ -1,32 +1,57 @@
-"""From the address of a call store, as the job's options have it, to the store."""
+"""Where a job keeps its durable calls, and the way from there to the store.
+
+Stores are imported when one is opened: each needs its client library, which only its users have installed.
+"""
 
 from __future__ import annotations
 
-import importlib
+import contextlib
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from emberflow.durable.decisions import DecisionStore
+from emberflow.durable.decisions import DecisionStore, FileDecisions
 from emberflow.durable.redaction import shown
 from emberflow.durable.stores.contract import CallStore
 from emberflow.errors import InvalidArgument, PackageMissing, describe_cause
 from emberflow.plan.job_contract import JobConfig
 
+CALLS_FOLDER = "calls"
 _POSTGRES = ("postgresql", "postgres")
 _OBJECTS = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
-# kind of place -> module and class
-_CALLS = {
-    "files": ("stores.file_store", "FileCallStore"),
-    "postgres": ("stores.postgres_store", "PostgresCallStore"),
-    "objects": ("stores.object_store", "ObjectCallStore"),
-}
-_DECISIONS = {
-    "files": ("decisions", "FileDecisions"),
-    "postgres": ("stores.postgres_decisions", "PostgresDecisions"),
-    "objects": ("stores.object_decisions", "ObjectDecisions"),
-}
 KNOWN = "a path, file://, postgresql://, s3://, gs://, abfs:// and hdfs://"
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStoreLocation:
+    """Where one job keeps its calls and, next to them, the decisions of its micro-batches."""
+
+    job_id: str
+    directory: str
+    """Used if there is no address."""
+    address: str = ""
+    """The job's option `call_store`."""
+
+    @staticmethod
+    def in_directory(home: Path, job_id: str, address: str) -> CallStoreLocation:
+        """Of a job with this checkpoint directory."""
+        return CallStoreLocation(job_id=job_id, directory=str(home / CALLS_FOLDER), address=address)
+
+    def open_calls(self) -> CallStore:
+        """Raises as `open_store`."""
+        return open_store(self.address, self.job_id) if self.address else _file_calls(Path(self.directory))
+
+    def open_decisions(self) -> DecisionStore:
+        """Raises as `open_store`."""
+        return _open(self.address, self.job_id, _DECISIONS) if self.address else self.file_decisions()
+
+    def file_decisions(self) -> FileDecisions:
+        """The decisions of a job without an address."""
+        return FileDecisions(Path(self.directory))
 
 
 def call_store_option(config: JobConfig) -> str:
@@ -34,32 +59,27 @@ def call_store_option(config: JobConfig) -> str:
     address = config.options.get("call_store", "")
     if not isinstance(address, str):
         raise InvalidArgument(
-            f"the option 'call_store' must be a text, not {address!r}", way_out=f"give one of {KNOWN}"
+            f"the option 'call_store' must be a string, not {address!r}", way_out=f"give one of {KNOWN}"
         )
     return address
 
 
-def job_store(address: str, directory: str, job_id: str) -> CallStore:
-    """The store that a job was given, or files in its own directory."""
-    if address:
-        return open_store(address, job_id)
-    return _class("stores.file_store", "FileCallStore", "")(Path(directory))
-
-
-def job_decisions(address: str, directory: str, job_id: str) -> DecisionStore:
-    """Where a job's micro-batches keep their decisions: beside its calls."""
-    if not address:
-        return _class("decisions", "FileDecisions", "")(Path(directory))
-    return _open(address, job_id, _DECISIONS)
-
-
 def open_store(address: str, job_id: str) -> CallStore:
-    """The store of one job. Raises InvalidArgument for an address of no known kind, PackageMissing when the package that
+    """The store of one job. Raises InvalidArgument for an address of an unknown kind, PackageMissing when the package that
     it needs is not installed; whether the store can be reached shows on first use."""
     return _open(address, job_id, _CALLS)
 
 
-def _open(address: str, job_id: str, classes: dict[str, tuple[str, str]]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Stores(Generic[S]):
+    """How a store is opened in each kind of place."""
+
+    files: Callable[[Path], S]
+    postgres: Callable[[str, str], S]
+    objects: Callable[[str], S]
+
+
+def _open(address: str, job_id: str, stores: _Stores[S]) -> S:
     scheme, found, rest = address.partition("://")
     if not address or (found and not rest):
         raise InvalidArgument(f"call_store={shown(address)!r} names no place", way_out=f"give one of {KNOWN}")
@@ -67,14 +87,13 @@ def _open(address: str, job_id: str, classes: dict[str, tuple[str, str]]) -> Any
     match scheme.lower() if found else "file":
         case "file":
             directory = Path(unquote(urlsplit(address).path)) if found else Path(address).expanduser()
-            return _class(*classes["files"], "")(directory / folder)
+            return stores.files(directory / folder)
         case kind if kind in _POSTGRES:
-            return _class(*classes["postgres"], "postgres")(address, job_id)
+            return stores.postgres(address, job_id)
         case kind if kind in _OBJECTS:
             place, question, settings = address.partition("?")
             # Once more, since it is taken off again with the rest of the URI: a job a/b is no part of a job a.
-            uri = f"{place.rstrip('/')}/{quote(folder)}{question}{settings}"
-            return _class(*classes["objects"], "files")(uri)
+            return stores.objects(f"{place.rstrip('/')}/{quote(folder)}{question}{settings}")
         case unknown:
             raise InvalidArgument(
                 f"there is no call store for {unknown}://", way_out=f"call_store takes {KNOWN}"
@@ -85,13 +104,47 @@ def _folder(job_id: str) -> str:
     return "job-" + quote(job_id, safe="")
 
 
-def _class(module: str, name: str, extra: str) -> Any:
-    # Looked up by name: a store drags its client library along, which only its users have.
+def _file_calls(directory: Path) -> CallStore:
+    from emberflow.durable.stores.file_store import FileCallStore
+
+    return FileCallStore(directory)
+
+
+def _postgres_calls(address: str, job_id: str) -> CallStore:
+    with _needs("postgres"):
+        from emberflow.durable.stores.postgres_store import PostgresCallStore
+    return PostgresCallStore(address, job_id)
+
+
+def _object_calls(uri: str) -> CallStore:
+    with _needs("files"):
+        from emberflow.durable.stores.object_store import ObjectCallStore
+    return ObjectCallStore(uri)
+
+
+def _postgres_decisions(address: str, job_id: str) -> DecisionStore:
+    with _needs("postgres"):
+        from emberflow.durable.stores.postgres_decisions import PostgresDecisions
+    return PostgresDecisions(address, job_id)
+
+
+def _object_decisions(uri: str) -> DecisionStore:
+    with _needs("files"):
+        from emberflow.durable.stores.object_decisions import ObjectDecisions
+    return ObjectDecisions(uri)
+
+
+@contextlib.contextmanager
+def _needs(extra: str) -> Generator[None]:
     try:
-        return getattr(importlib.import_module(f"emberflow.durable.{module}"), name)
+        yield
     except ImportError as error:
         raise PackageMissing(
             f"a call store of this kind needs the extra '{extra}'",
             cause=describe_cause(error),
             way_out=f"pip install 'emberflow[{extra}]' on every machine that runs the job",
         ) from error
+
+
+_CALLS: _Stores[CallStore] = _Stores(_file_calls, _postgres_calls, _object_calls)
+_DECISIONS: _Stores[DecisionStore] = _Stores(FileDecisions, _postgres_decisions, _object_decisions)

@@ -40,7 +40,6 @@ from emberflow.events.fence import NO_FENCE, Fence
 from emberflow.events.run_ids import action_of
 from emberflow.operators.agents.calls.durable_calls import CallRecord
 
-CALLS_FOLDER = "calls"
 _SMALLEST_PART = 1024 * 1024
 _ALIVE_S = 0.5
 _REPLACED_S = 10.0

@@ -6,6 +6,7 @@ them. A file that fails its check is `CorruptData` that names the file; it is ne
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import uuid
@@ -15,7 +16,7 @@ from typing import Any, cast
 from zlib import crc32
 
 from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
-from emberflow.events.private_files import open_private
+from emberflow.events.private_files import make_private_folder, open_private
 
 CHECKSUM = "checksum"
 
@@ -112,6 +113,27 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
     os.replace(temporary, path)
     sync_folder(path.parent)
+
+
+def create_once(path: Path, data: bytes) -> bool:
+    """Creates a file that appears whole, durably and for this user only, with the folder that it is in. False if there is
+    one already, which stays as it is: of several processes, exactly one creates it. Raises OSError."""
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        make_private_folder(path.parent)
+        with open(temporary, "wb", opener=open_private) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        sync_folder(path.parent)
+        return True
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path, mode: int = 0o777, *, new: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emberflow.errors import CheckpointUnusable, CorruptData
-from emberflow.events.stored_files import read_json, write_atomically, write_json
+from emberflow.events.stored_files import create_once, read_json, write_atomically, write_json
 
 BODY = {"format": 1, "name": "Jürgen", "counts": {"a": 1, "b": [True, None, 2.5]}}
 
@@ -72,3 +73,24 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         read(tmp_path / "a.json")
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "b.json")
+
+
+def test_a_file_is_created_once(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "answer"
+    assert create_once(path, b"first")
+    assert not create_once(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert [item.name for item in path.parent.iterdir()] == ["answer"], "no temporary file is left"
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_file_that_cannot_be_created_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(OSError, match="No space left"):
+        create_once(tmp_path / "answer", b"first")
+    assert not [*tmp_path.iterdir()]

@@ -7,7 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from emberflow.durable.log import CALLS_FOLDER
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.manifest import read_manifest
 from emberflow.engines.job.ownership import reading
 from emberflow.engines.job.savepoint_calls import noted_place
@@ -36,6 +36,6 @@ def create_savepoint(
         )
     engine: Any = importlib.import_module(f"emberflow.engines.{manifest.engine}.offline")
     address = noted_place(home) if call_store is None else call_store
-    calls = address, str(home / CALLS_FOLDER), manifest.job_id
+    calls = CallStoreLocation.in_directory(home, manifest.job_id, address)
     with reading(home):
         return engine.create(home, manifest, read_wiring(home), calls, target, master)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from emberflow.durable.location import call_store_option, job_store
+from emberflow.durable.location import CallStoreLocation, call_store_option
 from emberflow.durable.records import carried_over, for_another_job, from_stored, to_stored
 from emberflow.durable.redaction import shown
 from emberflow.durable.stores.contract import CallStore
@@ -50,7 +50,7 @@ class CallsCopy:
             writer.calls(f"{number:06d}{PART}", data)
 
 
-def place_calls(start: SavepointStart, address: str, directory: str, job_id: str) -> None:
+def place_calls(start: SavepointStart, location: CallStoreLocation) -> None:
     """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
     records = [
         encode(to_stored(for_another_job(record)))
@@ -61,7 +61,7 @@ def place_calls(start: SavepointStart, address: str, directory: str, job_id: str
         if carried_over(record, start.first_epoch)
     ]
     if records:
-        store = job_store(address, directory, job_id)
+        store = location.open_calls()
         try:
             for first in range(0, len(records), _AT_ONCE):
                 store.append(records[first : first + _AT_ONCE], sync=True)

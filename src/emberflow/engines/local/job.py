@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.sink import Committed
-from emberflow.durable.location import call_store_option, job_store
-from emberflow.durable.log import CALLS_FOLDER, StoredCallLog
+from emberflow.durable.location import CallStoreLocation, call_store_option
+from emberflow.durable.log import StoredCallLog
 from emberflow.engines.job.call_service import LoopCalls
 from emberflow.engines.job.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
 from emberflow.engines.job.manifest import Manifest
@@ -152,9 +152,9 @@ class LocalJob(JobThread):
             shutil.rmtree(self._own_directory, ignore_errors=True)
 
     @property
-    def _calls_place(self) -> tuple[str, str, str]:
-        directory = Path(self.config.checkpoint_dir or "") / CALLS_FOLDER
-        return call_store_option(self.config), str(directory), self.job_id
+    def _calls_place(self) -> CallStoreLocation:
+        home = Path(self.config.checkpoint_dir or "")
+        return CallStoreLocation.in_directory(home, self.job_id, call_store_option(self.config))
 
     async def _main(self) -> bool:
         """True if the job was canceled before its end."""
@@ -176,11 +176,11 @@ class LocalJob(JobThread):
         if start is not None:
             restored = begin_from(start, self._store)
             if self.config.checkpoint_dir is not None:
-                place_calls(start, *self._calls_place)
+                place_calls(start, self._calls_place)
         self._check_sinks(committed, restored)
         self._epoch = 0 if restored is None else restored.epoch + 1
         if self.config.checkpoint_dir is not None:
-            self._log = StoredCallLog(job_store(*self._calls_place), fence=self._fence)
+            self._log = StoredCallLog(self._calls_place.open_calls(), fence=self._fence)
             self._log.begin(self._epoch, attempt=self._fence.epoch)
         tasks = TaskBuilder(
             self._graph,

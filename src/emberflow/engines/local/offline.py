@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.manifest import Manifest
 from emberflow.engines.local.checkpoints import FileCheckpoints
 from emberflow.engines.local.savepoints import write_savepoint
@@ -18,7 +19,7 @@ def create(
     home: Path,
     manifest: Manifest,
     wiring: Wiring,
-    calls: tuple[str, str, str],
+    calls: CallStoreLocation,
     target: str,
     master: str | None,
 ) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emberflow.durable.location import job_store
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.savepoint_calls import CallsCopy
 from emberflow.engines.job.savepoint_start import job_has_ended
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
@@ -90,7 +90,7 @@ def write_savepoint(
     checkpoint: Checkpoint,
     entries: Callable[[str], Iterator[tuple[Any, dict[str, Any]]]],
     store: CheckpointStore,
-    calls: tuple[str, str, str] | None,
+    calls: CallStoreLocation | None,
 ) -> None:
     """A checkpoint as a savepoint. `entries` gives the keys of a step with their values, `calls` says where the log of durable
     calls is kept, if there is one."""
@@ -112,7 +112,7 @@ def write_savepoint(
         writer.sinks(wiring.sinks)
         writer.prepared(job_id, checkpoint.epoch, checkpoint.prepared)
         if calls is not None:
-            with CallsCopy(job_store(*calls)) as copy:
+            with CallsCopy(calls.open_calls()) as copy:
                 copy.read()
                 copy.into(writer)
 

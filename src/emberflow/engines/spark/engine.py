@@ -13,8 +13,7 @@ from typing import Any
 
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.connectors.sink import Sink
-from emberflow.durable.location import call_store_option
-from emberflow.durable.log import CALLS_FOLDER
+from emberflow.durable.location import CallStoreLocation, call_store_option
 from emberflow.engines.job.limit_ledger import LIMITS_FOLDER
 from emberflow.engines.job.manifest import open_directory
 from emberflow.engines.job.ownership import Ownership, own_directory
@@ -122,9 +121,9 @@ class SparkEngine:
             has_checkpoint=has_checkpoint(config.checkpoint_dir),
         )
         note_place(config)
-        calls = call_store_option(config), str(home / CALLS_FOLDER), manifest.job_id
+        calls = CallStoreLocation.in_directory(home, manifest.job_id, call_store_option(config))
         if start is not None:
-            place_calls(start, *calls)
+            place_calls(start, calls)
         spec = self._spec(graph, config, manifest.job_id, home, start)
         spec = replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold"), fence=fence)
         spec = begun_from(start, spec)
@@ -228,8 +227,7 @@ class SparkEngine:
             at_end={stage.id: _at_end(graph, stage) for stage in graph.stages},
             max_records=_positive(config, "max_records_per_batch", DEFAULT_MAX_RECORDS),
             client_dir=str(home / "client"),
-            calls_dir=str(home / CALLS_FOLDER),
-            call_store=call_store_option(config),
+            calls=CallStoreLocation.in_directory(home, job_id, call_store_option(config)),
             limits_dir=str(home / LIMITS_FOLDER) if on_one_machine(self.session) else "",
             ticking_stage=ticking,
             deadline_ms=_positive(config, "deadline_ms", DEFAULT_DEADLINE_MS),

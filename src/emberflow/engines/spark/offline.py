@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.manifest import Manifest
 from emberflow.engines.spark.driver.savepoints import last_batch, write_savepoint
 from emberflow.engines.spark.engine import SparkEngine
@@ -14,7 +15,7 @@ def create(
     home: Path,
     manifest: Manifest,
     wiring: Wiring,
-    calls: tuple[str, str, str],
+    calls: CallStoreLocation,
     target: str,
     master: str | None,
 ) -> list[str]:

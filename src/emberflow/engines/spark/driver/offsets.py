@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from emberflow.connectors.source import Chunk, Source, read_between, read_safely
-from emberflow.durable.location import job_store
 from emberflow.durable.log import StoredCallLog
 from emberflow.engines.spark.driver.source_admission import PressureFile, SourceAdmission, limits_behind
 from emberflow.engines.spark.driver.ticks import Ticks
@@ -47,9 +46,8 @@ class OffsetPlanner:
         """Whether the plan at hand has less than the source could give."""
         self._pressure = PressureFile(self._spec.client_dir, stage_id)
         limits = limits_behind(self._spec, stage_id)
-        if limits or self._spec.ticking_stage == stage_id:
-            store = job_store(self._spec.call_store, self._spec.calls_dir, self._spec.job_id)
-            log = StoredCallLog(store, fence=self._spec.fence)
+        if self._spec.calls is not None and (limits or self._spec.ticking_stage == stage_id):
+            log = StoredCallLog(self._spec.calls.open_calls(), fence=self._spec.fence)
             self._log = log
             self._admission = SourceAdmission(limits, log) if limits else None
             self._ticks = Ticks(log) if self._spec.ticking_stage == stage_id else None

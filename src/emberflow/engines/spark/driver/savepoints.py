@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from emberflow.durable.location import job_store
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.manifest import Manifest
 from emberflow.engines.job.savepoint_calls import CallsCopy
 from emberflow.engines.spark.wire.packet_rows import group_ids
@@ -23,12 +23,12 @@ _TRIES = 5
 
 
 def write_savepoint(
-    session: Any, home: Path, manifest: Manifest, wiring: Wiring, calls: tuple[str, str, str], target: str
+    session: Any, home: Path, manifest: Manifest, wiring: Wiring, calls: CallStoreLocation, target: str
 ) -> int:
     """Makes a savepoint of a job's directory, whether its query runs or not; returns its batch. `calls` says where the
     log of durable calls is kept."""
     checkpoint = home / "spark"
-    with CallsCopy(job_store(*calls)) as copy:
+    with CallsCopy(calls.open_calls()) as copy:
         batch = _batch_with_calls(home, checkpoint, copy)
     with SavepointWriter(
         target,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.durable.decisions import FileDecisions
-from emberflow.durable.log import CALLS_FOLDER
+from emberflow.durable.location import CALLS_FOLDER
 from emberflow.engines.job.sink_ownership import (
     Mark,
     StateEpochs,
@@ -64,9 +64,8 @@ def note_output(spec: JobSpec, epoch: int, with_output: Collection[str]) -> None
     if fence.epoch and with_output:
         home = Path(fence.directory)
         before = _read(home)
-        names = (
-            [] if spec.call_store or not spec.calls_dir else FileDecisions(Path(spec.calls_dir)).names(epoch)
-        )
+        in_files = spec.calls if spec.calls is not None and not spec.calls.address else None
+        names = [] if in_files is None else in_files.file_decisions().names(epoch)
         after = moved_on(before[0], epoch, with_output), (epoch, names)
         if after != before:
             _write(home, *after)

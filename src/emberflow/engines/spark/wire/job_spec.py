@@ -15,6 +15,7 @@ from typing import Any
 import cloudpickle
 
 from emberflow.connectors.source import Source
+from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.events.fence import NO_FENCE, Fence
@@ -37,9 +38,8 @@ class JobSpec:
     max_records: int
     client_dir: str
     parameters: dict[str, str] = field(default_factory=dict[str, str])
-    calls_dir: str = ""
-    """Where workers keep the log of durable calls, if `call_store` names no other place; no log without it."""
-    call_store: str = ""
+    calls: CallStoreLocation | None = None
+    """Where workers keep the log of durable calls; no log without it."""
     limits_dir: str = ""
     """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
     part of every limit."""

@@ -116,12 +116,13 @@ class KeyedLevel:
                 number, stage, found, spec.input_channels(number), spec.idle_of(number)
             )
         self._pairs = any(state.head.parks for state in self._stages.values())
-        if any(state.head.decides for state in self._stages.values()):
+        if spec.calls is not None and any(state.head.decides for state in self._stages.values()):
             query = context.getLocalProperty("sql.streaming.queryId") or spec.job_id
             place = f"{self._stage_ids[0]}.{partition}"
+            store = decisions(spec.calls)
             if spec.for_one_query:
-                check_query(decisions(spec), query)
-            self._record = TaskRecord(decisions(spec), query, spec.first_epoch + batch_id, place)
+                check_query(store, query)
+            self._record = TaskRecord(store, query, spec.first_epoch + batch_id, place)
         # From here, not from the batch's timestamp: a repeated batch has an old one.
         self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
 

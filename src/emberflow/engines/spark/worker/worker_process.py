@@ -10,7 +10,7 @@ from pathlib import Path
 
 from emberflow.approvals.asking import approvals_in
 from emberflow.durable.decisions import DecisionStore
-from emberflow.durable.location import job_decisions, job_store
+from emberflow.durable.location import CallStoreLocation
 from emberflow.durable.log import StoredCallLog
 from emberflow.engines.job.call_service import CallsOfJob, ThreadCalls
 from emberflow.engines.job.limit_ledger import FileLedgers
@@ -49,8 +49,10 @@ class WorkerStage:
         self._first_epoch = spec.first_epoch
         self._fence = spec.fence
         self.calls = calls
-        self.log = call_log(spec) if spec.calls_dir else None
-        approvals = approvals_in(str(Path(spec.calls_dir).parent), spec.fence) if spec.calls_dir else None
+        self.log = None if spec.calls is None else call_log(spec, spec.calls)
+        approvals = (
+            None if spec.calls is None else approvals_in(str(Path(spec.calls.directory).parent), spec.fence)
+        )
         host = HostServices(
             clock=self.clock,
             calls=CallsOfJob(calls, spec.job_id),
@@ -110,35 +112,33 @@ class WorkerStage:
 
 
 _calls: ThreadCalls | None = None
-_logs: dict[tuple[str, str, str], StoredCallLog] = {}
-_decisions: dict[tuple[str, str, str], DecisionStore] = {}
+_logs: dict[CallStoreLocation, StoredCallLog] = {}
+_decisions: dict[CallStoreLocation, DecisionStore] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
 _TASKS_PER_START = 10**12
 """More than Spark will ever count: the start of a job comes before the task when attempts are put in order."""
 
 
-def call_log(spec: JobSpec) -> StoredCallLog:
+def call_log(spec: JobSpec, place: CallStoreLocation) -> StoredCallLog:
     """The job's log of durable calls, one per process."""
-    place = (spec.call_store, spec.calls_dir, spec.job_id)
     found = _logs.get(place)
     if found is None:
         used = {id(stage.log) for stage in _stages.values()}
         for other in [key for key, log in _logs.items() if id(log) not in used]:
             _logs.pop(other).close()
-        found = _logs[place] = StoredCallLog(job_store(*place), claims=not spec.batch)
+        found = _logs[place] = StoredCallLog(place.open_calls(), claims=not spec.batch)
     found.belongs_to(spec.fence)
     return found
 
 
-def decisions(spec: JobSpec) -> DecisionStore:
+def decisions(place: CallStoreLocation) -> DecisionStore:
     """Where the job's micro-batches keep their decisions, one per process."""
-    place = (spec.call_store, spec.calls_dir, spec.job_id)
     found = _decisions.get(place)
     if found is None:
         while len(_decisions) >= _KEPT:
             del _decisions[next(iter(_decisions))]
-        found = _decisions[place] = job_decisions(*place)
+        found = _decisions[place] = place.open_decisions()
     return found
 
 

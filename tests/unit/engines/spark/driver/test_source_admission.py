@@ -14,6 +14,7 @@ from emberflow.agents import (
     OutputEvent,
     RunnerContext,
 )
+from emberflow.durable.location import CallStoreLocation
 from emberflow.durable.log import StoredCallLog
 from emberflow.durable.stores.file_store import FileCallStore
 from emberflow.engines.spark.driver.offsets import OffsetPlanner
@@ -55,7 +56,7 @@ def spec(
         at_end={stage.id: False for stage in graph.stages},
         max_records=1_000,
         client_dir=str(folder / "client"),
-        calls_dir=str(folder / "calls"),
+        calls=CallStoreLocation.in_directory(folder, "j", ""),
         ticking_stage=0,
         start_positions={stage.id: [[0, False]] for stage in graph.stages},
     )

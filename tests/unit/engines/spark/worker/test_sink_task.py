@@ -18,7 +18,7 @@ pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
 from emberflow.durable.decisions import DECISIONS_FOLDER, FileDecisions
-from emberflow.durable.log import CALLS_FOLDER
+from emberflow.durable.location import CALLS_FOLDER, CallStoreLocation
 from emberflow.engines.job.ownership import Ownership, lock_directory
 from emberflow.engines.spark.driver.batch_commit import commit_epoch
 from emberflow.engines.spark.driver.sink_marks import check_sinks, read_marks
@@ -127,7 +127,10 @@ def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeate
 ) -> None:
     """A sink may have committed the batch: decided anew, its output would differ and be dropped."""
     calls = tmp_path / "job" / CALLS_FOLDER
-    spec = replace(spec_of(literal_files(tmp_path / "out"), owner.next_epoch()), calls_dir=str(calls))
+    spec = replace(
+        spec_of(literal_files(tmp_path / "out"), owner.next_epoch()),
+        calls=CallStoreLocation(job_id="j", directory=str(calls)),
+    )
     config = JobConfig(parallelism=1, max_parallelism=8)
     check_sinks(spec.graph, "job", spec.fence, config, batch=False)
     batch_of_spark(owner, 0, "offsets")
