@@ -1,13 +1,17 @@
-"""Order of the whole run: quick tests first, so that a plain mistake shows before Spark has started. And no test has to be
-quick: property tests are not judged by the machine's speed."""
+"""Order of the whole run: quick tests first, so that a plain mistake shows before Spark has started. No test has to be quick:
+property tests are not judged by the machine's speed. And no test talks to another machine."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import loopback_only
+
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
+
+loopback_only.switch_on()
 
 LATER = ("spark", "connect", "cluster")
 

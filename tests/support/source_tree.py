@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "emberflow"
 
-TEXT_FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "scripts", "requirements", ".ci")
+TEXT_FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "scripts", "requirements", ".ci", ".github")
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".sh", ".yaml", ".yml", ".json", ".html", ".js", ".css", ""}
 
 
