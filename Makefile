@@ -2,7 +2,7 @@
 # `make PYTHON=/path/to/python3.12 test` takes another Python, `make test TESTS=tests/unit ARGS=-x` a part of the tests.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torture lint format bench docs-check lock clean setup
+.PHONY: help demo test test-all check coverage torture lint format bench docs-check lock clean setup
 
 export PYTHON
 
@@ -13,6 +13,8 @@ HERE := $(shell printf '%s' "$(CURDIR) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 READY := $(VENV)/.ready-$(HERE)
 BENCH_READY := $(VENV)/.ready-bench-$(HERE)
 TESTS ?= tests
+# Whoever asks for a part of the tests gets all of it.
+DAILY := $(if $(filter-out tests,$(TESTS)),,-m "not nightly")
 ARGS ?=
 
 help: ## show this list
@@ -21,8 +23,17 @@ help: ## show this list
 demo: $(READY) ## see it work
 	@$(BIN)/emberflow demo
 
-test: $(READY) ## run all tests (Spark included)
+test: $(READY) ## run the tests (Spark included; without those for the night)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(DAILY) $(TESTS) $(ARGS)
+
+test-all: $(READY) ## run all tests, those for the night too
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) $(ARGS)
+
+check: lint ## lint, and run every test that needs no Spark
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not spark and not connect and not cluster and not nightly and not slow" $(TESTS) $(ARGS)
+
+coverage: $(READY) ## how much of src the tests without Spark run
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not spark and not connect and not cluster and not nightly and not slow" --cov --cov-report=term $(TESTS) $(ARGS)
 
 torture: $(READY) ## kill jobs again and again, compare with undisturbed ones (N=200 SEED=1)
 	@$(BIN)/python -m tests.recovery.torture --runs $(or $(N),20) --seed $(or $(SEED),1) $(ARGS)

@@ -22,8 +22,9 @@ from emberflow.streams import (
     WatermarkStrategy,
 )
 from emberflow.testing import (
-    HOSTS,
+    LOCAL_HOSTS,
     SPARK,
+    SPARK_BATCH,
     Crash,
     Cut,
     Host,
@@ -36,7 +37,8 @@ from emberflow.testing import (
 )
 from tests.support.count_and_alarm import CountAndAlarm, first
 
-Make = Callable[[Any, TestSource], Any]
+Make = Callable[[Any, Any], Any]
+"""From an environment and a stream of records to the stream that is looked at."""
 
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
@@ -66,43 +68,43 @@ class EveryThird(WatermarkGenerator):
             output.emit_watermark(timestamp - 1)
 
 
-def reduce(env: Any, source: TestSource) -> Any:
-    return env.add_source(source).key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
+def reduce(env: Any, stream: Any) -> Any:
+    return stream.key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
 
 
-def process(env: Any, source: TestSource) -> Any:
-    return env.from_source(source, MONOTONOUS).key_by(first).process(CountAndAlarm())
+def process(env: Any, stream: Any) -> Any:
+    return stream.assign_timestamps_and_watermarks(MONOTONOUS).key_by(first).process(CountAndAlarm())
 
 
-def window(env: Any, source: TestSource) -> Any:
-    keyed = env.from_source(source, MONOTONOUS).key_by(first)
+def window(env: Any, stream: Any) -> Any:
+    keyed = stream.assign_timestamps_and_watermarks(MONOTONOUS).key_by(first)
     return keyed.window(TumblingEventTimeWindows.of(4)).reduce(lambda a, b: (a[0], a[1] + b[1]))
 
 
-def two_stages(env: Any, source: TestSource) -> Any:
-    totals = env.add_source(source).key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
+def two_stages(env: Any, stream: Any) -> Any:
+    totals = stream.key_by(first).reduce(lambda a, b: (a[0], a[1] + b[1]))
     return totals.key_by(lambda value: value[1] % 2).map(Numbered())
 
 
-def stateless(env: Any, source: TestSource) -> Any:
-    return env.add_source(source).map(lambda value: (value[0], value[1] * 10))
+def stateless(env: Any, stream: Any) -> Any:
+    return stream.map(lambda value: (value[0], value[1] * 10))
 
 
-def generator(env: Any, source: TestSource) -> Any:
+def generator(env: Any, stream: Any) -> Any:
     strategy = WatermarkStrategy.for_generator(EveryThird).with_timestamp_assigner(lambda value, _: value[1])
-    return env.from_source(source, strategy).key_by(first).process(CountAndAlarm())
+    return stream.assign_timestamps_and_watermarks(strategy).key_by(first).process(CountAndAlarm())
 
 
-def asynchronous(env: Any, source: TestSource) -> Any:
-    return AsyncDataStream.ordered_wait(env.add_source(source), ten_times, 10_000).key_by(first).sum(1)
+def asynchronous(env: Any, stream: Any) -> Any:
+    return AsyncDataStream.ordered_wait(stream, ten_times, 10_000).key_by(first).sum(1)
 
 
 async def ten_times(value: Any) -> Any:
     return value[0], value[1] * 10
 
 
-def connected(env: Any, source: TestSource) -> Any:
-    left = env.from_source(source, MONOTONOUS).key_by(first)
+def connected(env: Any, stream: Any) -> Any:
+    left = stream.assign_timestamps_and_watermarks(MONOTONOUS).key_by(first)
     right = env.from_collection([("a", 1000), ("b", 2000)]).key_by(first)
     return left.connect(right).process(BothSides())
 
@@ -138,28 +140,52 @@ def without(items: Iterable[Any]) -> list[Any]:
     return [item for item in items if not isinstance(item, Sentinel)]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [stateless, reduce, process, window, two_stages, generator, asynchronous, connected],
-    ids=lambda f: f.__name__,
-)
-@on_every_host
+MAKES = (stateless, reduce, process, window, two_stages, generator, asynchronous, connected)
+
+
+@pytest.mark.parametrize("make", MAKES, ids=lambda f: f.__name__)
+@on_every_host(hosts=LOCAL_HOSTS)
 def test_committed_once_whatever_happens(host: Host, make: Make, tmp_path: Path) -> None:
-    whole = host.run(lambda env: make(env, with_crashes(host, RECORDS, ())))
+    whole = host.run(lambda env: make(env, env.add_source(with_crashes(host, RECORDS, ()))))
     source = with_crashes(host, RECORDS, (4, 7))
-    run = host.run_to_files(lambda env: make(env, source), tmp_path)
+    run = host.run_to_files(lambda env: make(env, env.add_source(source)), tmp_path)
     assert run.starts == 3
     assert unordered(run.values) == unordered(whole)
     if make is not two_stages:
         assert per_key(run.values) == per_key(whole)
 
 
+def every_step(env: Any, stream: Any) -> Any:
+    """All kinds of steps side by side in one query; each value says which step it is from."""
+    named = [make(env, stream).map(lambda value, name=make.__name__: (name, value)) for make in MAKES]
+    return named[0].union(*named[1:])
+
+
+def of_step(values: list[Any], make: Make) -> list[Any]:
+    return [value for name, value in values if name == make.__name__]
+
+
+@on_every_host(hosts=[SPARK, SPARK_BATCH])
+def test_every_step_commits_once_in_one_query(host: Host, tmp_path: Path) -> None:
+    """The same on Spark, where each start costs seconds: compared with what the same host gives without a crash."""
+    whole = host.run(lambda env: every_step(env, env.add_source(with_crashes(host, RECORDS, ()))))
+    source = with_crashes(host, RECORDS, (4, 7))
+    run = host.run_to_files(lambda env: every_step(env, env.add_source(source)), tmp_path)
+    assert run.starts == 3
+    for make in MAKES:
+        found, wanted = of_step(run.values, make), of_step(whole, make)
+        assert wanted, make.__name__
+        assert unordered(found) == unordered(wanted), make.__name__
+        if make is not two_stages:
+            assert per_key(found) == per_key(wanted), make.__name__
+
+
 @pytest.mark.parametrize("points", [(0,), (8,), (1, 2, 3), (0, 8)], ids=str)
-@on_every_host(hosts=[host for host in HOSTS if host.engine == "local"])
+@on_every_host(hosts=LOCAL_HOSTS)
 def test_crashes_at_other_points(host: Host, points: tuple[int, ...], tmp_path: Path) -> None:
-    whole = host.run(lambda env: process(env, with_crashes(host, RECORDS, ())))
+    whole = host.run(lambda env: process(env, env.add_source(with_crashes(host, RECORDS, ()))))
     source = with_crashes(host, RECORDS, points)
-    run = host.run_to_files(lambda env: process(env, source), tmp_path)
+    run = host.run_to_files(lambda env: process(env, env.add_source(source)), tmp_path)
     assert run.starts == len(points) + 1
     assert per_key(run.values) == per_key(whole)
 
@@ -183,22 +209,22 @@ def test_a_crash_inside_a_function(host: Host, tmp_path: Path) -> None:
 @on_every_host
 def test_a_finished_program_that_is_started_again_adds_nothing(host: Host, tmp_path: Path) -> None:
     source = TestSource(RECORDS)
-    once = host.run_to_files(lambda env: reduce(env, source), tmp_path)
-    again = host.run_to_files(lambda env: reduce(env, source), tmp_path)
+    once = host.run_to_files(lambda env: reduce(env, env.add_source(source)), tmp_path)
+    again = host.run_to_files(lambda env: reduce(env, env.add_source(source)), tmp_path)
     assert len(once.values) == len(RECORDS)
     assert again.values == once.values
 
 
-@on_every_host(hosts=[host for host in HOSTS if host.engine == "local"])
+@on_every_host(hosts=LOCAL_HOSTS)
 def test_state_moves_to_another_parallelism(host: Host, tmp_path: Path) -> None:
     source = with_crashes(host, RECORDS, (7,))
 
     def build(env: Any) -> Any:
         # One task before the crash, three afterwards.
         env.set_parallelism(3 if crashed(source) else 1)
-        return process(env, source)
+        return process(env, env.add_source(source))
 
-    whole = host.run(lambda env: process(env, with_crashes(host, RECORDS, ())))
+    whole = host.run(lambda env: process(env, env.add_source(with_crashes(host, RECORDS, ()))))
     run = host.run_to_files(build, tmp_path)
     assert run.starts == 2
     assert per_key(run.values) == per_key(whole)
@@ -213,5 +239,5 @@ def test_a_worker_that_is_killed(host: Host, tmp_path: Path) -> None:
     from emberflow.testing import WorkerKill
 
     source = TestSource([("a", 1), Cut(), ("a", 2), WorkerKill(), ("a", 3)])
-    run = host.run_to_files(lambda env: reduce(env, source), tmp_path)
+    run = host.run_to_files(lambda env: reduce(env, env.add_source(source)), tmp_path)
     assert run.values == [("a", 1), ("a", 3), ("a", 6)]

@@ -60,11 +60,13 @@ def test_spark_connect(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.connect
+@pytest.mark.nightly
 def test_spark_connect_batch(tmp_path: Path) -> None:
     assert run("connect", "BATCH", tmp_path) == expected("BATCH")
 
 
 @pytest.mark.spark
+@pytest.mark.nightly
 def test_a_session_of_the_caller(tmp_path: Path) -> None:
     assert run("classic", "STREAMING", tmp_path) == expected("STREAMING")
 

@@ -103,6 +103,7 @@ def test_killed_at_every_step_of_a_commit(tmp_path: Path) -> None:
     assert {item[1] for item in echoes} == {item[1] for item in done}
 
 
+@pytest.mark.nightly
 def test_each_batch_is_killed_between_the_users_commit_and_sparks(tmp_path: Path) -> None:
     """A query that the user starts on `to_dataframe()`, with foreachBatch."""
     for step in ("decision stored", "sink committed", "sink committed"):
@@ -117,6 +118,7 @@ def test_each_batch_is_killed_between_the_users_commit_and_sparks(tmp_path: Path
     assert_complete(rows())
 
 
+@pytest.mark.nightly
 def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Path) -> None:
     """Spark's own file sink has committed a batch that Spark cannot: it finds a directory in the place of its file."""
     for _ in range(2):
@@ -162,7 +164,7 @@ def finish(folder: Path, sink: str, complete: Callable[[], bool]) -> None:
     try:
         until(lambda: (act(folder), complete() or ended(process))[1], HANG_GUARD_S)
         assert complete(), log_of(folder)
-        time.sleep(5)
+        time.sleep(2)
         assert not ended(process), log_of(folder)
     finally:
         kill_session(process.pid)

@@ -32,33 +32,61 @@ def newest(folder: Path, pattern: str) -> Path:
     return sorted(folder.glob(pattern))[-1]
 
 
-def test_a_damaged_file(tmp_path: Path) -> None:
-    folder, kept = tmp_path / "job", tmp_path / "kept"
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A job that was killed once; its files are copied from beside it for every case."""
+    folder = tmp_path_factory.mktemp("spark") / "job"
     folder.mkdir()
     imports = "import pathlib; from tests.support.recovery.damage_program import run"
     command = [sys.executable, "-c", f"{imports}; run(pathlib.Path({str(folder)!r}), 'spark', '')"]
     subprocess.run(command, check=False, capture_output=True, timeout=1500)
     assert (folder / "died").exists()
     assert uncovered(folder) == []
-    shutil.copytree(folder, kept)
-    spark = shared_session()
+    shutil.copytree(folder, folder.with_name("kept"))
+    return folder
+
+
+def restored(folder: Path) -> Path:
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("kept"), folder)
+    return folder
+
+
+def first_of_each_kind() -> list[tuple[str, str]]:
+    kinds: dict[str, str] = {}
     for pattern, damage in REFUSED_ON_SPARK:
-        shutil.rmtree(folder)
-        shutil.copytree(kept, folder)
-        path = newest(folder, pattern)
+        kinds.setdefault(pattern, damage)
+    return list(kinds.items())
+
+
+def refuse_all(folder: Path, cases: list[tuple[str, str]]) -> None:
+    assert cases
+    for pattern, damage in cases:
+        path = newest(restored(folder), pattern)
         strike(path, damage)
         with pytest.raises(CorruptData) as caught:
-            go_on(folder, spark)
+            go_on(folder, shared_session())
         assert str(path) in str(caught.value), f"{pattern}, {damage}"
         assert caught.value.way_out
-    shutil.rmtree(folder)
-    shutil.copytree(kept, folder)
+
+
+def test_a_damaged_file_of_each_kind_is_named(interrupted: Path) -> None:
+    refuse_all(interrupted, first_of_each_kind())
+
+
+@pytest.mark.nightly
+def test_other_damages_are_named(interrupted: Path) -> None:
+    refuse_all(interrupted, [case for case in REFUSED_ON_SPARK if case not in first_of_each_kind()])
+
+
+def test_what_does_no_harm(interrupted: Path) -> None:
+    folder = restored(interrupted)
     for pattern, damage in HARMLESS_ON_SPARK:
         strike(newest(folder, pattern), damage)
     (folder / "checkpoints" / "hold").touch()
     (folder / "checkpoints" / "client").mkdir(exist_ok=True)
     (folder / "checkpoints" / "client" / "0000000001.batch").write_bytes(b"?")
-    output, calls = go_on(folder, spark)
+    output, calls = go_on(folder, shared_session())
     assert uncovered(folder) == []
     numbers = [number for number in range(damage_program.NUMBERS) if number != 3]
     assert calls == numbers, "each call was made once"

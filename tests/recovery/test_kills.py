@@ -1,55 +1,101 @@
-"""Processes are killed with SIGKILL in the middle of their work; what is committed in the end equals an undisturbed run."""
+"""Processes are killed with SIGKILL, or stopped with Ctrl-C, in the middle of their work; what is committed in the end equals
+an undisturbed run, and no process is left behind."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.recovery.processes import HANG_GUARD_S, committed, finish, start
+from tests.support.recovery.processes import HANG_GUARD_S, PROGRAM, committed, finish, start
 
 
-def kill_driver_and_go_on(engine: str, folder: Path, undisturbed: list[str], kills: int) -> None:
-    pauses = random.Random(7)
-    for _ in range(kills):
-        process = start(engine, "STREAMING", folder)
-        # Kill while output is being committed, not while the program is still starting.
-        before = len(committed(folder))
-        deadline = time.monotonic() + HANG_GUARD_S
-        while len(committed(folder)) == before and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        time.sleep(pauses.uniform(0.0, 0.8))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    finish(start(engine, "STREAMING", folder))
-    assert committed(folder) == undisturbed
+def until_more_is_committed(process: subprocess.Popen[str], folder: Path) -> None:
+    """Disturb while output is being committed, not while the program is still starting."""
+    before = len(committed(folder))
+    deadline = time.monotonic() + HANG_GUARD_S
+    while len(committed(folder)) == before and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def kill_driver(engine: str, folder: Path, pause_s: float, *extra: str) -> None:
+    process = start(engine, "STREAMING", folder, *extra)
+    until_more_is_committed(process, folder)
+    time.sleep(pause_s)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def interrupt(engine: str, folder: Path, *extra: str) -> None:
+    """Ctrl-C, which the terminal sends to every process of the group."""
+    command = [sys.executable, "-m", "emberflow.cli.main", "run", "--engine", engine, str(PROGRAM)]
+    arguments = ["--", engine, "STREAMING", str(folder / "checkpoint"), str(folder / "out"), *extra]
+    process = subprocess.Popen(
+        command + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    until_more_is_committed(process, folder)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=HANG_GUARD_S)
+    assert process.returncode == 130, (output[-1000:], errors[-3000:])
+    assert "Traceback" not in errors
+    deadline = time.monotonic() + HANG_GUARD_S
+    while processes_of_session(process.pid):
+        assert time.monotonic() < deadline, processes_of_session(process.pid)
+        time.sleep(0.2)
+
+
+def processes_of_session(session_id: int) -> list[str]:
+    """Command lines of everything that was started from a session leader, however deep."""
+    found: list[str] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            if int(fields[3]) == session_id and fields[0] != "Z":
+                found.append((folder / "cmdline").read_text().replace("\0", " "))
+        except (OSError, IndexError):
+            continue
+    return found
 
 
 def test_local_driver_killed_and_started_again(tmp_path: Path, undisturbed: list[str]) -> None:
-    kill_driver_and_go_on("local", tmp_path, undisturbed, kills=3)
+    pauses = random.Random(7)
+    for _ in range(3):
+        kill_driver("local", tmp_path, pauses.uniform(0.0, 0.8))
+    finish(start("local", "STREAMING", tmp_path))
+    assert committed(tmp_path) == undisturbed
+
+
+def test_local_job_ends_on_ctrl_c(tmp_path: Path, undisturbed: list[str]) -> None:
+    interrupt("local", tmp_path)
+    finish(start("local", "STREAMING", tmp_path))
+    assert committed(tmp_path) == undisturbed
 
 
 @pytest.mark.spark
-def test_spark_gives_the_same_as_local_when_a_worker_is_killed_in_a_batch(
+@pytest.mark.slow
+def test_spark_job_goes_on_after_ctrl_c_a_killed_driver_and_a_killed_worker(
     tmp_path: Path, undisturbed: list[str]
 ) -> None:
+    """One job, disturbed in each of its starts: a start of Spark costs more than all the rest."""
     marker = tmp_path / "killed"
-    finish(start("spark", "STREAMING", tmp_path, "--kill-worker-once", str(marker)))
+    # Whichever start comes to the middle of the input.
+    in_the_middle = ("--kill-worker-once", str(marker))
+    interrupt("spark", tmp_path, *in_the_middle)
+    kill_driver("spark", tmp_path, 0.3, *in_the_middle)
+    finish(start("spark", "STREAMING", tmp_path, *in_the_middle))
     assert marker.exists(), "the worker was never killed, so this test has shown nothing"
     assert committed(tmp_path) == undisturbed
 
 
 @pytest.mark.spark
-def test_spark_driver_killed_and_started_again(tmp_path: Path, undisturbed: list[str]) -> None:
-    kill_driver_and_go_on("spark", tmp_path, undisturbed, kills=1)
-
-
-@pytest.mark.spark
+@pytest.mark.nightly
 def test_spark_batch_gives_the_same_totals_when_a_worker_is_killed(
     tmp_path: Path, undisturbed: list[str]
 ) -> None:

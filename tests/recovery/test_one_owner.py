@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.recovery.processes import HANG_GUARD_S, PROGRAM, committed, finish
 
-ENGINES = ["local", pytest.param("spark", marks=pytest.mark.spark)]
+ENGINES = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])]
 
 
 def start(engine: str, folder: Path, **variables: str) -> subprocess.Popen[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,14 @@ from tests.recovery.torture.run import run_in_process
 from tests.recovery.torture.steps import STEPS, WATCHED
 
 SEEDS = range(1, 21)
-SPARK_SEEDS = [seed for seed in SEEDS if draw(seed, short=True).on_spark]
+IN_EVERY_RUN = {"local": 5, "spark": 1}
+"""How many of the seeds of an engine are part of `make test`; `make test-all` takes all."""
+
+
+def seeds(engine: str) -> list[Any]:
+    found = [seed for seed in SEEDS if draw(seed, short=True).on_spark == (engine == "spark")]
+    later = found[IN_EVERY_RUN[engine] :]
+    return [pytest.param(seed, marks=[pytest.mark.nightly] if seed in later else []) for seed in found]
 
 
 def torture(seed: int, folder: Path) -> None:
@@ -27,14 +35,14 @@ def torture(seed: int, folder: Path) -> None:
     assert result.outputs > 0
 
 
-@pytest.mark.parametrize("seed", [seed for seed in SEEDS if seed not in SPARK_SEEDS])
+@pytest.mark.parametrize("seed", seeds("local"))
 def test_promises_are_kept_on_the_local_engine(seed: int, tmp_path: Path) -> None:
     torture(seed, tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.skipif(bool(spark_missing()), reason=f"A14 on Spark: {spark_missing()}")
-@pytest.mark.parametrize("seed", SPARK_SEEDS)
+@pytest.mark.parametrize("seed", seeds("spark"))
 def test_promises_are_kept_on_spark(seed: int, tmp_path: Path) -> None:
     torture(seed, tmp_path)
 

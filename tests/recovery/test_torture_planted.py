@@ -1,5 +1,6 @@
 """The torture finds what it is there to find: for each class of faults one is planted into the product, and the verdict has to be
-that a promise was broken. Without the fault the same plan passes (`test_torture.py` has such blows among its seeds)."""
+that a promise was broken. Without the fault the same plan passes (`test_torture.py` has such blows among its seeds). Three
+faults are part of `make test`, the others of `make test-all`."""
 
 from __future__ import annotations
 
@@ -33,6 +34,9 @@ PLAN = Plan(
 )
 
 
+BACKENDS = ["file", pytest.param("sqlite", marks=pytest.mark.nightly)]
+
+
 def blow(kind: Blow, share: float = 0.5, **more: Any) -> Disturbance:
     return Disturbance(blow=kind, share=share, delay_ms=0, **more)
 
@@ -48,6 +52,7 @@ def tortured(folder: Path, plant: str, *disturbances: Disturbance, **changes: An
     return run_seed(replace(PLAN, plant=plant, disturbances=disturbances, **changes), folder)
 
 
+@pytest.mark.nightly
 def test_keys_that_share_an_identity(tmp_path: Path) -> None:
     keys = tuple(same_crc(1, 4))
     result = tortured(tmp_path, "keys_by_checksum", keys=keys)
@@ -61,6 +66,7 @@ def test_a_commit_that_is_not_finished_after_a_kill_at_its_step(tmp_path: Path) 
     assert "outputs lost" in str(result.violations)
 
 
+@pytest.mark.nightly
 def test_a_recovery_that_cannot_be_interrupted(tmp_path: Path) -> None:
     killed = step("checkpoint removed", "after", kind=Blow.KILL_RECOVERY)
     result = tortured(tmp_path, "checkpoint_is_moved_to_be_read", killed)
@@ -74,6 +80,7 @@ def test_calls_that_are_forgotten_by_quick_restarts(tmp_path: Path) -> None:
     assert result.violations
 
 
+@pytest.mark.nightly
 def test_a_damaged_checkpoint_that_is_passed_over(tmp_path: Path) -> None:
     every = [
         blow(Blow.DAMAGE, share, damage="flip", target="chk-*.ckpt", newest=True) for share in (0.5, 0.7, 0.9)
@@ -86,22 +93,25 @@ def test_a_second_driver_that_is_not_refused(tmp_path: Path) -> None:
     assert "a second driver was not refused" in str(result.violations)
 
 
+@pytest.mark.nightly
 def test_a_channel_that_is_read_again(tmp_path: Path) -> None:
     result = tortured(tmp_path, "a_channel_goes_back", blow(Blow.KILL_JOB, 0.3), source="generators", rate=4)
     assert result.violations
 
 
+@pytest.mark.nightly
 def test_an_answer_that_goes_to_another_question(tmp_path: Path) -> None:
     result = tortured(tmp_path, "one_answer_for_all", inputs=16, rate=None)
     assert "to another question" in str(result.violations)
 
 
+@pytest.mark.nightly
 def test_a_job_that_gives_up_under_load(tmp_path: Path) -> None:
     result = tortured(tmp_path, "impatient", blow(Blow.LOAD, 0.1, lasts_ms=20_000), rate=5)
     assert "failed by itself" in str(result.violations)
 
 
-@pytest.mark.parametrize("backend", ["file", "sqlite"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_every_step_is_taken(backend: str, tmp_path: Path) -> None:
     """A step that no job takes would be aimed at in vain: names of files change."""
     plan = replace(PLAN, backend=backend, disturbances=(blow(Blow.KILL_JOB, 0.6), blow(Blow.KILL_JOB, 0.8)))
@@ -113,7 +123,7 @@ def test_every_step_is_taken(backend: str, tmp_path: Path) -> None:
     assert [name for name in wanted if not any(re.search(STEPS[name], item) for item in taken)] == []
 
 
-@pytest.mark.parametrize("backend", ["file", "sqlite"])
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_a_job_that_is_killed_at_every_step_keeps_its_promises(backend: str, tmp_path: Path) -> None:
     """Without a planted fault: one run, killed once at each step of a commit and of a start."""
     names = steps_of("local", backend)
