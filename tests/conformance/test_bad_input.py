@@ -337,7 +337,7 @@ def test_a_file_that_ends_in_the_middle_of_a_record(host: Host, tmp_path: Path) 
 def test_two_steps_with_one_uid(host: Host) -> None:
     with pytest.raises(DuplicateUid) as error:
         host.run(lambda env: env.from_collection([1]).uid("x").map(lambda n: n).name("second").uid("x"))
-    parts_of(error, "EF1003", "'second'", "'x'", "uid of its own")
+    parts_of(error, "EF1003", "'second'", "'x'", "its own uid")
 
 
 @on_every_host

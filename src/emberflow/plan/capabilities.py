@@ -1,4 +1,4 @@
-"""What each engine cannot do, as data: refused when the plan is made, with the way out, never half-way through a job."""
+"""What each engine does not support, as data: rejected when the plan is compiled, never in the middle of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emberflow.plan.specs import SourceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A step that an engine refuses; None stands for every engine or mode."""
+    """A step that an engine does not support; None stands for every engine or mode."""
 
     engine: str | None
     mode: RuntimeExecutionMode | None
@@ -43,7 +43,7 @@ GAPS = (
         engine=None,
         mode=RuntimeExecutionMode.BATCH,
         applies=_unbounded,
-        reason="never ends, so it cannot run in BATCH mode",
+        reason="is unbounded, so it cannot run in BATCH mode",
         way_out="use STREAMING mode",
     ),
     Gap(
@@ -67,7 +67,7 @@ def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
     mode = resolve_mode(graph, config)
     if config.savepoint is not None and mode is RuntimeExecutionMode.BATCH:
         raise NotSupported(
-            "a job that runs in BATCH mode cannot start from a savepoint: it keeps no state",
+            "a job in BATCH mode cannot start from a savepoint: it keeps no state",
             way_out="use STREAMING mode",
         )
     for gap in GAPS:
@@ -80,7 +80,7 @@ def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
 
 
 def resolve_mode(graph: JobGraph, config: JobConfig) -> RuntimeExecutionMode:
-    """AUTOMATIC means batch where every source ends and nothing is to be gone on with later."""
+    """AUTOMATIC is batch if every source is bounded and there is no checkpoint directory to continue from."""
     if config.mode is not RuntimeExecutionMode.AUTOMATIC:
         return config.mode
     batch = graph.stream_graph.bounded and config.checkpoint_dir is None and config.savepoint is None

@@ -1,4 +1,4 @@
-"""The options of engines, by name; `env.set_option` and the environment's `configuration` take them."""
+"""The options of engines, by name; accepted by `env.set_option` and the environment's `configuration`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from emberflow.errors import InvalidArgument, did_you_mean, shorten
 
 
 class EngineOption(StrEnum):
-    """The names of engine options, for `env.set_option(name, value)`; the plain string does as well.
+    """The names of engine options, for `env.set_option(name, value)`; plain strings are accepted too.
 
     ```python
     from emberflow.streams import EngineOption, StreamExecutionEnvironment
@@ -20,9 +20,9 @@ class EngineOption(StrEnum):
     """
 
     ACCEPT_SINKS = "accept_sinks"
-    """Go on without the output that a sink has lost."""
+    """Continue without the output that a sink has lost."""
     CALL_STORE = "call_store"
-    """Where the log of durable calls is kept."""
+    """Where the durable call log is stored."""
     CANCEL_TIMEOUT_MS = "cancel_timeout_ms"
     """How long `cancel()` waits for a job to stop."""
     CLOCK = "clock"
@@ -30,20 +30,20 @@ class EngineOption(StrEnum):
     DEADLINE_MS = "deadline_ms"
     """How long a micro-batch waits for calls (spark)."""
     MAX_RECORDS_PER_BATCH = "max_records_per_batch"
-    """Records that a micro-batch reads at most (spark)."""
+    """Maximum number of records of a micro-batch (spark)."""
     STATE_BACKEND = "state_backend"
     """`memory` or `sqlite` (local)."""
     TAKE_OVER = "take_over"
     """Replace a job that owns the checkpoint directory."""
     TRIGGER_MS = "trigger_ms"
-    """The pace of micro-batches (spark)."""
+    """The interval of micro-batches (spark)."""
 
 
 _NAMES = [str(item) for item in EngineOption]
 
 
 def check_option(name: object) -> None:
-    """Raises for a name that no engine knows. Options of the other engine are accepted, so that a program can serve both."""
+    """Raises InvalidArgument for an unknown name. Options of the other engine are accepted, so that a program can serve both."""
     if name in _NAMES:
         return
     raise InvalidArgument(

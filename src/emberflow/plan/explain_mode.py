@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Explained(BaseException):
-    """Raised by `execute()` under `emberflow explain`: carries the picture of the program."""
+    """Raised by `execute()` under `emberflow explain`: carries the rendered plan."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

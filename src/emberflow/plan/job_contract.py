@@ -1,4 +1,4 @@
-"""What a program hands to an engine, and what it gets back."""
+"""What a program passes to an engine, and what it gets back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.restart_strategy import RestartStrategy
 
 MADE: Counter[str] = Counter()
-"""`environments` that were made, and `jobs` that were submitted, in this process: `emberflow run` warns of a program that
+"""Number of `environments` created and `jobs` submitted in this process: `emberflow run` warns about a program that
 builds something and does not execute it."""
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING processes as data arrives, BATCH all of it at once; AUTOMATIC takes BATCH if every source is bounded
-    and there is no checkpoint directory to go on from."""
+    """STREAMING processes data as it arrives, BATCH all of it at once; AUTOMATIC is BATCH if every source is bounded and
+    there is no checkpoint directory to continue from."""
 
     STREAMING = "streaming"
     BATCH = "batch"
@@ -26,16 +26,16 @@ class RuntimeExecutionMode(Enum):
 
 
 class CheckpointingMode(Enum):
-    """EXACTLY_ONCE: what `print()` and `collect()` show, too, waits until the checkpoint is complete. AT_LEAST_ONCE: it is
-    shown at once, and again if it has to be made again; state and sinks that commit are not touched by it. On Spark
-    everything waits for its micro-batch."""
+    """EXACTLY_ONCE: output of `print()` and `collect()` also waits for its checkpoint. AT_LEAST_ONCE: it is shown
+    immediately, and again if it has to be recomputed; state and transactional sinks are the same in both. On Spark all
+    output waits for its micro-batch."""
 
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
 
 
 class JobStatus(Enum):
-    """Where a job stands."""
+    """The state of a job."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -60,12 +60,12 @@ class JobConfig:
     checkpoint_interval_ms: int | None = None
     checkpointing_mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE
     checkpoint_timeout_ms: int | None = None
-    """A checkpoint that takes longer is given up; the next one is tried after the interval."""
+    """A checkpoint that takes longer is aborted; the next one is attempted after the interval."""
     checkpoint_pause_ms: int = 0
-    """The least time between the end of a checkpoint and the beginning of the next."""
+    """The minimum time between the end of a checkpoint and the start of the next."""
     retained_checkpoints: int = 2
     savepoint: str | None = None
-    """Where a job begins that has no checkpoint of its own yet."""
+    """Where a job starts that has no checkpoint of its own yet."""
     allow_non_restored_state: bool = False
     restart: RestartStrategy | None = None
     quiet: bool = False
@@ -77,7 +77,7 @@ class JobConfig:
 
 @dataclass(slots=True, kw_only=True)
 class JobMetrics:
-    """Running totals that engines keep up to date and progress lines show."""
+    """Running totals, updated by engines and shown in progress lines."""
 
     records_in: int = 0
     records_out: int = 0
@@ -87,15 +87,15 @@ class JobMetrics:
     restarts: int = 0
     batch_ms: list[int] = field(default_factory=list[int])
     source_busy_ms: float = 0.0
-    """How long sources were reading and what they read was worked on; summed up over their tasks, as the next two are."""
+    """Time in which sources were read and their records processed; summed over their tasks, like the next two."""
     source_back_pressured_ms: float = 0.0
-    """How long they had to wait because steps behind them, or calls in flight, were at their limits."""
+    """Time in which sources waited because steps after them, or calls in flight, were at their limits."""
     source_idle_ms: float = 0.0
-    """How long there was nothing to read."""
+    """Time in which there was nothing to read."""
 
     @property
     def back_pressured_ratio(self) -> float:
-        """The part of their time that sources spent waiting for what is behind them: 0 to 1."""
+        """The share of their time, 0 to 1, that sources spent waiting for the steps after them."""
         total = self.source_busy_ms + self.source_back_pressured_ms + self.source_idle_ms
         return self.source_back_pressured_ms / total if total else 0.0
 
@@ -109,24 +109,24 @@ class JobHandle(Protocol):
     def status(self) -> JobStatus: ...
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """True when the job has ended; raises what made it fail."""
+        """Waits for the end of the job; returns whether it has ended, raises the error that made it fail."""
         ...
 
     def cancel(self, timeout_s: float | None = None) -> None:
-        """Stop cleanly; returns when everything the job started is gone, or after the timeout, with a warning."""
+        """Stops the job cleanly; returns when everything it started has ended, or after the timeout, with a warning."""
         ...
 
     def savepoint(self, path: str) -> str:
-        """Writes a savepoint while the job goes on; returns its path when it is complete."""
+        """Writes a savepoint while the job continues; returns its path when it is complete."""
         ...
 
     def stop_with_savepoint(self, path: str) -> str:
-        """Stops the job at a savepoint: nothing is processed behind it."""
+        """Stops the job with a savepoint: nothing is processed after it."""
         ...
 
 
 class Engine(Protocol):
-    """Hosts job graphs."""
+    """Runs job graphs."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Functions in a plan that is written as JSON: by name where they can be imported, else by value."""
+"""Functions in a plan that is stored as JSON: by name if they can be imported, otherwise pickled by value."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from emberflow.errors import InvalidAgent, describe_cause
 
 
 def name_of(function: Any) -> str:
-    """`module.qualified_name`, for people."""
+    """`module.qualified_name`, for display."""
     named: Any = getattr(function, "__func__", function)
     owner: Any = named if hasattr(named, "__qualname__") else named.__class__
     return f"{owner.__module__}.{owner.__qualname__}"
 
 
 def to_json(function: Callable[..., Any]) -> dict[str, str]:
-    """Raises InvalidAgent if the function, or what it holds, cannot travel."""
+    """Raises InvalidAgent if the function, or something it refers to, cannot be pickled."""
     module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     if module and module != "__main__" and "<" not in qualname and _find(module, qualname) is function:
         return {"module": module, "qualname": qualname}
@@ -37,7 +37,7 @@ def to_json(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def from_json(data: dict[str, str]) -> Callable[..., Any]:
-    """Raises InvalidAgent if the function is not there any more. Loads pickles: read plans that you trust."""
+    """Raises InvalidAgent if the function no longer exists. Unpickles: load only plans that you trust."""
     if "cloudpickle" in data:
         try:
             return pickle.loads(base64.b64decode(data["cloudpickle"]))
@@ -49,8 +49,8 @@ def from_json(data: dict[str, str]) -> Callable[..., Any]:
     found = _find(data["module"], data["qualname"])
     if found is None:
         raise InvalidAgent(
-            f"the plan names the function {data['module']}.{data['qualname']}, which is not there",
-            way_out="make the plan again from the agent, or install the version of the code it was made with",
+            f"the plan names the function {data['module']}.{data['qualname']}, which does not exist",
+            way_out="create the plan again from the agent, or install the version of the code it was created with",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Any value inside a plan that is written as JSON: plain data as it is, everything else by value, marked as such."""
+"""Any value inside a plan that is stored as JSON: plain data unchanged, everything else pickled and marked as such."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def to_json_value(value: Any) -> Any:
         pairs = [[to_json_value(name), to_json_value(item)] for name, item in value.items()]
         return {_MARK: "dict", "items": pairs}
     if isinstance(value, Secret):
-        # Where it is found, never what it is.
+        # Where the secret is found, never its value.
         return {_MARK: "secret", "name": value.name, "file": value.file}
     if isinstance(value, (FunctionType, type)):
         named: Any = value
@@ -40,7 +40,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def from_json_value(value: Any) -> Any:
-    """The value behind `to_json_value`. Loads pickles: read plans that you trust."""
+    """Loads a value written by `to_json_value`. Unpickles: load only plans that you trust."""
     if isinstance(value, list):
         return [from_json_value(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(value, dict):

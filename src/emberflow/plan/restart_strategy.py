@@ -1,4 +1,4 @@
-"""What happens when a job fails: as data. `engines/job/restart.py` decides by it; names are PyFlink's."""
+"""What happens when a job fails, as data. `engines/job/restart.py` applies it; names follow PyFlink."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emberflow.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartStrategy:
-    """Base of all strategies; make one with `RestartStrategies`."""
+    """Base of all strategies; create one with `RestartStrategies`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class FixedDelay(RestartStrategy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRate(RestartStrategy):
-    """The job ends when it failed more often than `failures` times within `interval_ms`."""
+    """The job ends when it fails more than `failures` times within `interval_ms`."""
 
     failures: int
     interval_ms: int
@@ -34,7 +34,7 @@ class FailureRate(RestartStrategy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialDelay(RestartStrategy):
-    """The delay grows with each failure and falls back once the job ran for `reset_ms` without one."""
+    """The delay grows with each failure and is reset once the job has run for `reset_ms` without one."""
 
     initial_ms: int
     max_ms: int
@@ -45,16 +45,16 @@ class ExponentialDelay(RestartStrategy):
 
 
 class RestartStrategies:
-    """What `env.set_restart_strategy()` takes. A job that restarts goes on from its latest checkpoint."""
+    """The strategies for `env.set_restart_strategy()`. A restarted job continues from its latest checkpoint."""
 
     @staticmethod
     def no_restart() -> RestartStrategy:
-        """A job that fails stays failed."""
+        """A failed job is not restarted."""
         return NoRestart()
 
     @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: int = 0) -> RestartStrategy:
-        """At most so many restarts in the life of the job, so many milliseconds after each failure."""
+        """At most this many restarts over the lifetime of the job, each after this many milliseconds."""
         _at_least(0, restart_attempts=restart_attempts, delay_between_attempts=delay_between_attempts)
         return FixedDelay(attempts=restart_attempts, delay_ms=delay_between_attempts)
 
@@ -62,7 +62,7 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: int, delay_interval: int = 0
     ) -> RestartStrategy:
-        """Restarts until there were more than `failure_rate` failures in `failure_interval` milliseconds."""
+        """Restarts until there are more than `failure_rate` failures in `failure_interval` milliseconds."""
         _at_least(1, failure_rate=failure_rate, failure_interval=failure_interval)
         _at_least(0, delay_interval=delay_interval)
         return FailureRate(failures=failure_rate, interval_ms=failure_interval, delay_ms=delay_interval)
@@ -77,7 +77,7 @@ class RestartStrategies:
         restart_attempts: int | None = None,
     ) -> RestartStrategy:
         """Waits longer after each failure, from `initial_backoff` up to `max_backoff` milliseconds, each varied by up to
-        `jitter_factor`; begins anew after `reset_backoff_threshold` milliseconds without a failure."""
+        `jitter_factor`; reset after `reset_backoff_threshold` milliseconds without a failure."""
         _at_least(1, initial_backoff=initial_backoff, reset_backoff_threshold=reset_backoff_threshold)
         _at_least(initial_backoff, max_backoff=max_backoff)
         _at_least(1, backoff_multiplier=backoff_multiplier)

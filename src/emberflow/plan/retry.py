@@ -1,4 +1,4 @@
-"""When a failed asynchronous call is made again."""
+"""When a failed asynchronous call is retried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and when a failed call is made again."""
+    """How often and when a failed call is retried."""
 
     max_attempts: int = 1
     delay_ms: float = 0

@@ -1,6 +1,6 @@
-"""What each kind of step is made of: the user's functions and settings, as frozen data.
+"""The parts of each kind of step: the user's functions and settings, as frozen data.
 
-`operators.factory` turns a spec into a running operator; `describe` gives what may be written as JSON.
+`operators.factory` turns a spec into a running operator; `describe` returns what can be stored as JSON.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class WatermarkGeneratorSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedProcessSpec(Spec):
-    """One call per input, `(value, context) -> results`."""
+    """One function per input, `(value, context) -> results`."""
 
     kind: str = "keyed_process"
     calls: tuple[Callable[[Any, Any], Any], ...]
@@ -152,7 +152,7 @@ class ReduceSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSpec(Spec):
-    """`reduce` or `aggregate` make the window incremental; `process` sees the fired window's contents."""
+    """`reduce` or `aggregate` make the window incremental; `process` receives the contents of the fired window."""
 
     kind: str = "window"
     assigner: WindowAssigner[Any]
@@ -172,13 +172,13 @@ class WindowSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec(Spec):
-    """`plan_id` names this use of the agent: its resources are made once for it in each process."""
+    """`plan_id` identifies this use of the agent: its resources are created once for it in each process."""
 
     kind: str = "agent"
     plan: AgentPlan
     plan_id: str
     takes_pairs: bool = False
-    """Inputs are (key, input) pairs. Outputs always leave as (key, output) pairs."""
+    """Whether inputs are (key, input) pairs. Outputs are always (key, output) pairs."""
     make_tool: MakeTool = keep_function
 
     @property
@@ -233,7 +233,7 @@ class SinkSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSpec(Spec):
-    """What is left of a step that was read back from JSON: enough to look at, not to run."""
+    """A step that was loaded from JSON: can be displayed, not run."""
 
     details: tuple[tuple[str, Any], ...] = ()
     is_keyed: bool = False

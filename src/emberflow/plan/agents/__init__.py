@@ -1,4 +1,4 @@
-"""Agents as data: what a plan holds about actions, guards, settings and resources, and what is wrong with them.
+"""Agents as data: actions, guards, settings and resources of a plan, and the checks on them.
 
-Made by the agent API, run by `operators/agents/`; makes no resource and runs no action.
+Created by the agent API, run by `operators/agents/`; creates no resource and runs no action.
 """

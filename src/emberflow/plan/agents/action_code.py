@@ -1,8 +1,8 @@
-"""What the code of an action refers to, as far as it can be seen without running it.
+"""What the code of an action refers to, determined without running it.
 
-Two answers: what it *mentions* (event classes and strings anywhere in its code and in the functions it calls; generous)
-and what it *sends* (events made in a call of `send_event`; sure). `plan/agents/checks.py` complains only where the
-first leaves no room, `plan/agents/picture.py` draws the second.
+Two results: what it *mentions* (event classes and strings anywhere in its code and in the functions it calls; an upper
+bound) and what it *sends* (events constructed in a call of `send_event`; certain). `plan/agents/checks.py` reports only
+what the first excludes, `plan/agents/picture.py` draws the second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from emberflow.events.agent_events import Event
 
-# Far more than an action calls; what lies beyond could send anything.
+# Far more than an action calls; anything beyond could send any event.
 MOST_FUNCTIONS = 300
 _INSTALLED = ("site-packages", "dist-packages")
 _LATER = "send_event_after"
@@ -33,11 +33,11 @@ class Code:
     """Event classes it mentions, by their full name."""
     strings: set[str] = field(default_factory=set[str])
     sends: dict[str, type[Event] | None] = field(default_factory=dict[str, "type[Event] | None"])
-    """Event types it surely sends, with their class where there is one."""
+    """Event types it certainly sends, with their class if there is one."""
     plain_events: bool = False
     """It mentions `Event` itself: such events carry any attributes."""
     unknown: bool = False
-    """It may send events that cannot be seen here."""
+    """It may send events that cannot be determined here."""
     later: bool = False
     """It mentions `send_event_after`."""
 
@@ -47,7 +47,7 @@ def full_name(kind: type[Any]) -> str:
 
 
 def look_into(function: Any) -> Code:
-    """Never raises: what cannot be looked into may send anything."""
+    """Analyses a function. Never raises: code that cannot be analysed may send anything."""
     code = Code()
     start = _function(function)
     if start is None:
@@ -72,12 +72,12 @@ def look_into(function: Any) -> Code:
 
 
 def sends_later(function: Any) -> bool:
-    """Whether an action may send events for later; True if it cannot be looked into."""
+    """Whether an action may send delayed events; True if it cannot be analysed."""
     return _function(function) is None or look_into(function).later
 
 
 def _function(value: Any) -> FunctionType | None:
-    """The Python function behind a method, a partial or an object that is called."""
+    """The Python function behind a method, a partial or a callable object."""
     if isinstance(value, functools.partial):
         return _function(value.func)
     value = getattr(value, "__func__", value)
@@ -90,7 +90,7 @@ def _function(value: Any) -> FunctionType | None:
 
 
 def _more(function: Any) -> list[FunctionType]:
-    """Functions that an object brings along: the arguments of a partial, the attributes of a callable."""
+    """Functions that an object carries: the arguments of a partial, the attributes of a callable."""
     held: Iterable[Any] = ()
     if isinstance(function, functools.partial):
         held = (*function.args, *function.keywords.values())
@@ -100,14 +100,14 @@ def _more(function: Any) -> list[FunctionType]:
 
 
 def _belongs(function: FunctionType, start: FunctionType) -> bool:
-    """Whether to look into a function that is called: the user's own code, not the libraries it uses."""
+    """Whether to analyse a called function: the user's own code, not the libraries it uses."""
     if function.__module__ == start.__module__:
         return True
     top = str(function.__module__).partition(".")[0]
     if top in sys.stdlib_module_names or top == "emberflow":
         return top == "__main__"
     installed = any(part in function.__code__.co_filename for part in _INSTALLED)
-    # An installed package that knows events is part of the agent all the same.
+    # An installed package that uses events is part of the agent nevertheless.
     return not installed or any(_event_class(value) for value in list(function.__globals__.values()))
 
 
@@ -158,7 +158,7 @@ def _names_and_constants(code: CodeType) -> tuple[set[str], set[str]]:
 
 
 def _inside(value: Any, names: set[str]) -> Iterator[Any]:
-    """What can be reached through a value: members that are named, items of a container."""
+    """What can be reached through a value: named members, items of a container."""
     if isinstance(value, dict):
         yield from _items(value.values())
     elif isinstance(value, (list, tuple, set, frozenset)):
@@ -183,7 +183,7 @@ _NOTHING: Any = object()
 
 
 class Names:
-    """Names as one function sees them."""
+    """Resolves names as one function sees them."""
 
     def __init__(self, function: FunctionType) -> None:
         self._globals = function.__globals__
@@ -198,7 +198,7 @@ class Names:
         return self.closure[name] if name in self.closure else self._globals.get(name, _NOTHING)
 
     def value(self, node: ast.AST) -> Any:
-        """What a name or `module.name` stands for; _NOTHING if that is only known when it runs."""
+        """The value of a name or `module.name`; _NOTHING if it is known only at run time."""
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
@@ -222,7 +222,7 @@ class Sends:
     def look(self, function: FunctionType) -> None:
         tree = _tree(function)
         if tree is None:
-            # Without a source only mentions are known; a plain event may then have any type.
+            # Without source code only mentions are known; a plain event may then have any type.
             self._code.unknown = self._code.unknown or self._code.plain_events
             return
         nodes = list(ast.walk(tree))
@@ -259,7 +259,7 @@ class Sends:
             for made in self._made[node.id]:
                 self._sent(made, depth + 1)
         elif isinstance(node, ast.Name) and node.id in self._parameters:
-            # The event that came in, or one that the caller made and therefore mentions.
+            # The event that was received, or one that the caller constructed and therefore mentions.
             return
         elif isinstance(node, ast.Call):
             self._sent_call(node)
@@ -270,7 +270,7 @@ class Sends:
         made = self._names.value(node.func)
         kind = _event_class(made)
         if kind is None and isinstance(node.func, ast.Attribute):
-            # Scored.from_event(…), or a class method that makes one.
+            # Scored.from_event(…), or a class method that constructs one.
             kind = _event_class(self._names.value(node.func.value))
         if kind is Event:
             types = self._types_of(node)
@@ -283,7 +283,7 @@ class Sends:
             self._code.unknown = True
 
     def _types_of(self, node: ast.Call) -> list[str]:
-        """The types in `Event(type="slow" if … else "quick")`; none if one of them is only known when it runs."""
+        """The types in `Event(type="slow" if … else "quick")`; empty if one of them is known only at run time."""
         given = [item.value for item in node.keywords if item.arg == "type"] or node.args[:1]
         if not given:
             return []
@@ -299,7 +299,7 @@ def _tree(function: FunctionType) -> ast.AST | None:
     except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
         return None
     for node in ast.walk(tree):
-        # A file that has changed since gives the source of something else.
+        # A file that has changed since would give the source of something else.
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == function.__name__:
             return node
         if isinstance(node, ast.Lambda) and function.__name__ == "<lambda>":

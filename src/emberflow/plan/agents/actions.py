@@ -1,4 +1,4 @@
-"""The actions of an agent and what triggers them: read from an `Agent`, put into its plan."""
+"""The actions of an agent and their triggers: read from an `Agent`, stored in its plan."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TYPE_NAME = re.compile(r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """One trigger condition; exactly one of the three is set."""
+    """One trigger condition; exactly one of the three fields is set."""
 
     type: str = ""
     expression: str = ""
     predicate: Callable[[Event], bool] | None = None
     event_class: type[Event] | None = field(default=None, compare=False, repr=False)
-    """The class the type was taken from, for the checks; not part of a plan that is written down."""
+    """The class the type was taken from, for the checks; not part of a serialized plan."""
 
     @staticmethod
     def of(condition: Any, where: str) -> Trigger:
@@ -67,7 +67,7 @@ def _any_event(event: Event) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """A function that events trigger. `event_class` is what its annotation asks for."""
+    """A function that events trigger. `event_class` is the annotation of its event parameter."""
 
     name: str
     triggers: tuple[Trigger, ...]
@@ -78,12 +78,12 @@ class Action:
 
     @property
     def may_wait(self) -> bool:
-        """Whether it is run beside other keys: an action that waits, or one that may be started again."""
+        """Whether it runs concurrently with other keys: an `async` action, or one with retry or timeout."""
         return self.is_async or self.guards.waits
 
     @property
     def is_async(self) -> bool:
-        # An object may be called as well.
+        # A callable object is allowed too.
         called = inspect.getattr_static(self.function, "__call__", None)
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(called)
 
@@ -113,7 +113,7 @@ class Action:
 
 
 def actions_of(agent: Any, agent_name: str) -> Iterable[Action]:
-    """What the class declares, then what was added; raises InvalidAgent."""
+    """The actions that the class declares, then those that were added; raises InvalidAgent."""
     seen: set[str] = set()
     found = [*_declared(agent), *_added(agent)]
     fallbacks = {given.get("fallback") for *_, given in found}
@@ -149,7 +149,7 @@ def _declared(agent: Any) -> Iterable[Given]:
             if hasattr(function, "_trigger_conditions"):
                 found[name] = function
             elif name in found:
-                # A subclass replaced the action by something that is none.
+                # A subclass replaced the action by something else.
                 del found[name]
     for name, function in found.items():
         conditions: tuple[Any, ...] = function._trigger_conditions
@@ -163,7 +163,7 @@ def _added(agent: Any) -> Iterable[Given]:
 
 
 def _callable(agent: Any, function: Any, where: str) -> Callable[..., Any]:
-    """Actions take (event, ctx); with `self` in front, the agent itself is given as well."""
+    """Actions take (event, ctx); if `self` comes first, the agent itself is passed too."""
     if not callable(function):
         raise InvalidAgent(
             f"{where} is {function!r}, which cannot be called", way_out="def act(event, ctx): ..."
@@ -203,7 +203,7 @@ def _event_class(function: Any) -> type[Event] | None:
     try:
         hint: Any = get_type_hints(named).get(first)
     except Exception:
-        # Another annotation is known to a type checker only; this one may still be a plain name.
+        # Other annotations are for type checkers only; this one may still be a plain name.
         hint = _by_name(getattr(named, "__annotations__", {}).get(first), getattr(named, "__globals__", {}))
     if isinstance(hint, type) and issubclass(hint, Event) and hint is not Event:
         return hint

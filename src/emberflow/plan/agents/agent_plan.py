@@ -1,7 +1,7 @@
-"""An agent, compiled: which action answers to which event, with which resources and settings.
+"""A compiled agent: which events trigger which actions, with which resources and settings.
 
-Frozen data with functions in it. `plan/agents/actions.py` reads the agent, `plan/agents/checks.py` looks for mistakes
-when a plan is made, `operators/agents/agent_operator.py` runs it, `plan/agents/picture.py` draws it.
+Frozen data that contains functions. `plan/agents/actions.py` reads the agent, `plan/agents/checks.py` checks a new plan,
+`operators/agents/agent_operator.py` runs it, `plan/agents/picture.py` draws it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger("emberflow.agents")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPlan:
-    """Made by `from_agent`, which checks it; `to_json` and `from_json` carry it elsewhere."""
+    """Created by `from_agent`, which checks it; `to_json` and `from_json` store and load it."""
 
     name: str
     actions: dict[str, Action]
@@ -40,7 +40,7 @@ class AgentPlan:
 
     @staticmethod
     def from_agent(agent: Any, config: Configuration | None = None, resources: Any = None) -> AgentPlan:
-        """Compiles and checks an agent; `resources` are those shared by all agents of an environment."""
+        """Compiles and checks an agent; `resources` are shared by all agents of an environment. Raises InvalidAgent."""
         from emberflow.plan.agents.checks import check
 
         name = agent_name(agent)
@@ -75,11 +75,11 @@ class AgentPlan:
 
     @property
     def is_async(self) -> bool:
-        """Whether any action may wait, or send an event for later: what is begun may then outlive its input."""
+        """Whether an action may wait or send a delayed event: work may then outlive its input."""
         return any(item.may_wait or sends_later(item.function) for item in self.actions.values())
 
     def to_json(self, indent: int | None = None) -> str:
-        """The plan as text; functions that cannot be imported travel by value, secrets never do."""
+        """The plan as JSON; functions that cannot be imported are pickled, secrets are never included."""
         body = {
             "version": VERSION,
             "name": self.name,
@@ -98,7 +98,7 @@ class AgentPlan:
 
     @staticmethod
     def from_json(text: str) -> AgentPlan:
-        """The plan behind `to_json`; raises InvalidAgent. Loads pickles: read plans that you trust."""
+        """Loads a plan written by `to_json`; raises InvalidAgent. Unpickles: load only plans that you trust."""
         try:
             body = json.loads(text)
             version = body["version"]
@@ -119,7 +119,7 @@ class AgentPlan:
             raise InvalidAgent(
                 "this is not an agent plan",
                 cause=describe_cause(error),
-                way_out="write one with plan.to_json()",
+                way_out="create one with plan.to_json()",
             ) from error
 
     def explain(self, form: str = "text") -> str:

@@ -1,7 +1,7 @@
-"""Mistakes in an agent, found when its plan is made.
+"""Checks on an agent when its plan is compiled.
 
-What cannot work is an error. What is probably not meant is a warning, and only given where the code leaves no room for
-doubt: an agent that is right never gets one.
+What cannot work is an error. What is probably a mistake is a warning, and only reported if the code leaves no doubt: a
+correct agent never gets one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUILT_IN = {str(value) for name, value in vars(EventType).items() if not name.st
 
 @dataclass(slots=True)
 class _Known:
-    """What the whole agent shows about its events."""
+    """What is known about the events of the whole agent."""
 
     code: dict[str, Code]
     expressions: dict[str, CelExpression]
@@ -47,12 +47,12 @@ class _Known:
         return any(code.plain_events for code in self.code.values())
 
     def may_be_plain(self, event_type: str) -> bool:
-        """Whether `Event(type=…)` may be sent in place of the class; such events carry any attributes."""
+        """Whether `Event(type=…)` may be sent instead of the class; such events carry any attributes."""
         return self.plain_events and any(event_type in code.strings for code in self.code.values())
 
 
 def check(plan: AgentPlan) -> list[str]:
-    """Raises InvalidAgent for what cannot work; returns warnings about what is probably not meant."""
+    """Raises InvalidAgent for what cannot work; returns warnings about probable mistakes."""
     if not plan.actions:
         raise InvalidAgent(
             f"agent {plan.name!r} has no actions",
@@ -75,7 +75,7 @@ def check(plan: AgentPlan) -> list[str]:
 
 
 def expressions_of(plan: AgentPlan) -> dict[str, CelExpression]:
-    """The plan's expressions, parsed, by their text; raises InvalidAgent."""
+    """The plan's expressions, parsed, by their source; raises InvalidAgent."""
     return {
         trigger.expression: CelExpression(trigger.expression, _where(plan, action))
         for action in plan.actions.values()
@@ -115,12 +115,12 @@ def _classes(plan: AgentPlan, code: Iterable[Code]) -> dict[str, type[Event]]:
         mentioned += [action.event_class] if action.event_class else []
     for kind in [InputEvent, OutputEvent, *mentioned]:
         other = found.setdefault(kind.EVENT_TYPE, kind)
-        # A notebook cell that is run again makes the same class once more.
+        # Running a notebook cell again creates the same class once more.
         if full_name(other) != full_name(kind):
             raise InvalidAgent(
                 f"agent {plan.name!r} uses two event classes of the type {kind.EVENT_TYPE!r}",
                 cause=f"they are {full_name(other)} and {full_name(kind)}",
-                way_out="rename one, or give it a type of its own: EVENT_TYPE: ClassVar[str] = '…'",
+                way_out="rename one, or give it its own type: EVENT_TYPE: ClassVar[str] = '…'",
             )
     return found
 
@@ -133,12 +133,12 @@ def _check_input(plan: AgentPlan, known: _Known) -> None:
                 f"{action.name!r} waits for {' or '.join(map(str, action.triggers))}"
                 for action in plan.actions.values()
             ),
-            way_out="mark the action that comes first with @action(InputEvent)",
+            way_out="mark the first action with @action(InputEvent)",
         )
 
 
 def _check_annotation(plan: AgentPlan, action: Action, known: _Known) -> None:
-    """`def act(event: Scored, ctx)` gets a Scored made of what came, so that must have what Scored needs."""
+    """`def act(event: Scored, ctx)` receives a Scored built from the event, which must have the attributes it needs."""
     wanted = action.event_class
     if wanted is None or not is_dataclass(wanted):
         return
@@ -160,7 +160,7 @@ def _check_annotation(plan: AgentPlan, action: Action, known: _Known) -> None:
 
 
 def _check_types(plan: AgentPlan, action: Action, trigger: Trigger, known: _Known) -> list[str]:
-    """A type that nothing sends is an error if it looks like a slip, else a warning."""
+    """A type that nothing sends is an error if it looks like a typo, otherwise a warning."""
     warnings: list[str] = []
     sendable = known.sendable
     for wanted in sorted(types_of(trigger, known.expressions) or ()):
@@ -170,11 +170,11 @@ def _check_types(plan: AgentPlan, action: Action, trigger: Trigger, known: _Know
         said = f"{_where(plan, action)}: the trigger '{trigger}'"
         if trigger.type.startswith("attributes."):
             raise InvalidAgent(
-                f"{said} is taken for an event type",
-                cause="a name alone is an event type; an expression compares something",
+                f"{said} is interpreted as an event type",
+                cause="a plain name is an event type; an expression compares something",
                 way_out=f'@action("{wanted} == true")',
             )
-        # Of all strings in the code only those that the agent's events go by are worth suggesting.
+        # Of all strings in the code, suggest only those used as event types.
         candidates = {item for code in known.code.values() for item in code.sends} | known.classes.keys()
         near = _nearest(wanted, (candidates - {wanted}) | BUILT_IN)
         if near and kind is None:
@@ -187,7 +187,7 @@ def _check_types(plan: AgentPlan, action: Action, trigger: Trigger, known: _Know
 
 
 def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: _Known) -> list[str]:
-    """An attribute that the event cannot have."""
+    """Checks for attributes that the event cannot have."""
     if not trigger.expression:
         return []
     expression = known.expressions[trigger.expression]
@@ -195,7 +195,7 @@ def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: 
     for name in sorted(expression.names() & known.classes.keys()):
         raise InvalidAgent(
             f"{_where(plan, action)}: the expression {expression.text!r} uses {name} without quotes",
-            way_out=f"an event type is a text: type == '{name}'",
+            way_out=f"an event type is a string: type == '{name}'",
         )
     declared: set[str] = set()
     for kind in known.classes.values() if types is None else [known.classes.get(item) for item in types]:
@@ -231,7 +231,7 @@ def _check_sends(plan: AgentPlan, name: str, known: _Known) -> list[str]:
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that was probably meant: `InputEvent` for `_input_event`, `Scored` for `Scorred`."""
+    """The closest candidate: `InputEvent` for `_input_event`, `Scored` for `Scorred`."""
     plain = {_folded(item): item for item in sorted(candidates)}
     if _folded(name) in plain:
         return plain[_folded(name)]
@@ -244,7 +244,7 @@ def _folded(name: str) -> str:
 
 
 def _check_settings(plan: AgentPlan) -> list[str]:
-    """Values that an option cannot take raise here, not on a worker; a key that is nearly an option's is told."""
+    """Rejects invalid option values here instead of on a worker; suggests the option whose name is closest."""
     options = all_options()
     warnings: list[str] = []
     for key in plan.config.to_dict():

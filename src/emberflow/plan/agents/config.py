@@ -60,7 +60,7 @@ class ConfigOption(Generic[T]):
         self._check = check
 
     def get_key(self) -> str:
-        """The name under which files and `set_str` know the option."""
+        """The name of the option in files and in `set_str`."""
         return self._key
 
     def get_type(self) -> type[Any]:
@@ -68,11 +68,11 @@ class ConfigOption(Generic[T]):
         return self._type
 
     def get_default_value(self) -> T:
-        """What `Configuration.get` returns if nothing was set."""
+        """The value that `Configuration.get` returns if nothing was set."""
         return self._default
 
     def convert(self, value: Any) -> T:
-        """The value in the option's type; raises `InvalidArgument` if it does not fit."""
+        """Converts a value to the option's type; raises `InvalidArgument`."""
         wanted = self._type
         made: Any = value
         try:
@@ -84,9 +84,9 @@ class ConfigOption(Generic[T]):
                 turn: Any = wanted
                 made = turn(value)
                 if wanted is int and isinstance(value, float) and made != value:
-                    raise ValueError("a part of the number would be lost")
+                    raise ValueError("the number has a fractional part")
             if not isinstance(made, wanted) or (isinstance(made, bool) and wanted is not bool):
-                raise TypeError(f"{wanted.__name__} wanted")
+                raise TypeError(f"expected {wanted.__name__}")
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             allowed = (
                 f"one of {[item.value for item in wanted]}" if issubclass(wanted, Enum) else wanted.__name__
@@ -111,7 +111,7 @@ def _enum(wanted: type[Enum], value: Any) -> Enum:
 
 
 class Configuration:
-    """Values by option or by key. Values are plain data, so that a plan can hold them."""
+    """Values by option or by key. Values are plain data, so that a plan can contain them."""
 
     def __init__(self, values: dict[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = dict(values or {})
@@ -121,10 +121,10 @@ class Configuration:
     @overload
     def set(self, option: str, value: Any) -> Configuration: ...
     def set(self, option: ConfigOption[Any] | str, value: Any) -> Configuration:
-        """Sets an option, given as such or by its key; `set_str` and its like take keys of your own.
+        """Sets an option, given as such or by its key; use `set_str` and the like for keys of your own.
 
-        Values may be given as strings, an enum by its name or value. A key that no option has, or a value that does not
-        fit, raises `InvalidArgument` with the closest name.
+        Values may be given as strings, an enum by its name or value. An unknown key or an invalid value raises
+        `InvalidArgument`, which suggests the closest name.
         """
         if isinstance(option, str):
             from emberflow.plan.agents.options import option_named
@@ -143,47 +143,47 @@ class Configuration:
         return option.convert(self._values[key]) if key in self._values else option.get_default_value()
 
     def set_str(self, key: str, value: str) -> None:
-        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
         refuse_near_misses(key)
         self._values[key] = str(value)
 
     def set_int(self, key: str, value: int) -> None:
-        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
         refuse_near_misses(key)
         self._values[key] = int(value)
 
     def set_float(self, key: str, value: float) -> None:
-        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
         refuse_near_misses(key)
         self._values[key] = float(value)
 
     def set_bool(self, key: str, value: bool) -> None:
-        """Sets a key of your own; one that is almost an option's raises `InvalidArgument`."""
+        """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
         refuse_near_misses(key)
         self._values[key] = bool(value)
 
     def get_str(self, key: str, default: str | None = None) -> str | None:
-        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        """The value of a key; raises `InvalidArgument` if it does not have this type."""
         return self._typed(key, str, default)
 
     def get_int(self, key: str, default: int | None = None) -> int | None:
-        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        """The value of a key; raises `InvalidArgument` if it does not have this type."""
         return self._typed(key, int, default)
 
     def get_float(self, key: str, default: float | None = None) -> float | None:
-        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        """The value of a key; raises `InvalidArgument` if it does not have this type."""
         return self._typed(key, float, default)
 
     def get_bool(self, key: str, default: bool | None = None) -> bool | None:
-        """The value under a key; raises `InvalidArgument` if it is not of this type."""
+        """The value of a key; raises `InvalidArgument` if it does not have this type."""
         return self._typed(key, bool, default)
 
     def load(self, path: str | Path) -> Configuration:
-        """Settings from a JSON file of keys and values."""
+        """Reads settings from a JSON file of keys and values; raises `InvalidArgument`."""
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             if not isinstance(found, dict):
-                raise ValueError("an object of keys and values is wanted")
+                raise ValueError("expected an object of keys and values")
         except (OSError, ValueError) as error:
             raise InvalidArgument(
                 f"the settings file {path} cannot be read", cause=describe_cause(error)
@@ -194,7 +194,7 @@ class Configuration:
         return self
 
     def update(self, other: Configuration) -> None:
-        """Takes over all values of another configuration."""
+        """Copies all values of another configuration into this one."""
         self._values.update(other._values)
 
     def copy(self) -> Configuration:
@@ -218,7 +218,7 @@ class Configuration:
 
 
 def refuse_near_misses(key: str) -> None:
-    """Raises for a key that is not an option's but nearly is: keys of your own are welcome, spelling mistakes are not."""
+    """Raises for a key that is almost an option's name: keys of your own are allowed, typos are not."""
     from emberflow.plan.agents.options import all_options
 
     known = all_options()
@@ -226,5 +226,5 @@ def refuse_near_misses(key: str) -> None:
     if near:
         raise InvalidArgument(
             f"there is no option {key!r}; did you mean {near[0]!r}?",
-            way_out="write the option's name, or choose a key that is less like it",
+            way_out="use the option's name, or choose a key that differs more from it",
         )

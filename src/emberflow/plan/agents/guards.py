@@ -1,7 +1,7 @@
-"""What protects an agent's actions: retry, timeout, fallback and budgets, as declared and as written in a plan.
+"""Guards of an agent's actions: retry, timeout, fallback and budgets, as declared and as stored in a plan.
 
-`plan/agents/actions.py` reads them from an agent, `check_guards` looks for mistakes when its plan is made;
-`operators/agents/guards/attempts.py` and `operators/agents/guards/budgets.py` act on them.
+`plan/agents/actions.py` reads them from an agent, `check_guards` checks them when the plan is compiled;
+`operators/agents/guards/attempts.py` and `operators/agents/guards/budgets.py` apply them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ NAMES: Final = ("retry", "timeout_ms", "fallback")
 """The keyword arguments of `@action` and `add_action` that are guards."""
 PER_RUN, PER_KEY = "run", "key"
 DEAD_LETTERS = OutputTag[Any]("_dead_letters")
-"""The side output of an agent's step."""
+"""The side output of an agent's step for dead letters."""
 MOST_ATTEMPTS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A failed action starts again from its beginning, at most `attempts` times in all.
+    """Runs a failed action again from its beginning, at most `attempts` times in total.
 
-    Before attempt n it waits `backoff_ms · factor^(n-2)`, at most `max_backoff_ms`, moved up or down by up to the share
-    `jitter`. Only errors of the classes in `on` count; a budget that is exceeded is never tried again.
+    Before attempt n it waits `backoff_ms · factor^(n-2)`, at most `max_backoff_ms`, shifted up or down by up to the
+    fraction `jitter`. Only errors of the classes in `on` are retried; an exceeded budget never is.
     """
 
     attempts: int = 3
@@ -42,19 +42,19 @@ class Retry:
     on: tuple[type[BaseException], ...] = (Exception,)
 
     def delay_ms(self, attempt: int, share: float) -> float:
-        """How long to wait before an attempt (the second is number 2); `share` in [0, 1) decides the jitter."""
-        # The exponent is bounded: a large one would not be a number any more.
+        """The wait before an attempt (the second is number 2); `share` in [0, 1) selects the jitter."""
+        # The exponent is bounded: a large one would overflow.
         grown = self.backoff_ms * self.factor ** min(attempt - 2, 200)
         return min(grown, self.max_backoff_ms) * (1 + self.jitter * (2 * share - 1))
 
     def to_json(self) -> dict[str, Any]:
-        """The retry as a plan holds it."""
+        """The retry as stored in a plan."""
         plain = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "on"}
         return {**plain, "on": [json_functions.to_json(kind) for kind in self.on]}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Retry:
-        """A retry out of a plan."""
+        """The retry stored in a plan."""
         kinds: Any = tuple(json_functions.from_json(kind) for kind in data["on"])
         return Retry(**{**data, "on": kinds})
 
@@ -65,7 +65,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """Of one action."""
+    """The guards of one action."""
 
     retry: Retry | None = None
     timeout_ms: int | None = None
@@ -73,12 +73,12 @@ class Guards:
 
     @property
     def waits(self) -> bool:
-        """Whether the action has to be run like one that waits, even if it is a plain function."""
+        """Whether the action must run like an `async` one, even if it is a plain function."""
         return self.retry is not None or self.timeout_ms is not None
 
     @staticmethod
     def of(given: Mapping[str, Any], where: str) -> Guards:
-        """From keyword arguments; raises InvalidAgent."""
+        """Reads guards from keyword arguments; raises InvalidAgent."""
         made = Guards(**{name: given.get(name) for name in NAMES})
         if made.retry is not None:
             _check_retry(made.retry, where)
@@ -86,7 +86,7 @@ class Guards:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit <= 0):
             raise InvalidAgent(
                 f"{where}: timeout_ms cannot be {shorten(limit)}",
-                way_out="give whole milliseconds above 0, e.g. timeout_ms=30_000",
+                way_out="give whole milliseconds greater than 0, e.g. timeout_ms=30_000",
             )
         fallback: Any = made.fallback
         if fallback is not None and not (isinstance(fallback, str) and fallback):
@@ -97,7 +97,7 @@ class Guards:
         return made
 
     def to_json(self) -> dict[str, Any]:
-        """Only what is set, so that the plan of an agent without guards reads as before."""
+        """Contains only what is set, so that the plan of an agent without guards does not change."""
         found = {
             "retry": None if self.retry is None else self.retry.to_json(),
             "timeout_ms": self.timeout_ms,
@@ -132,7 +132,7 @@ def _check_retry(retry: Any, where: str) -> None:
     elif not _is_number(retry.factor) or retry.factor < 1:
         bad = f"factor must be 1 or more, not {shorten(retry.factor)}"
     elif not _is_number(retry.jitter) or retry.jitter > 1:
-        bad = f"jitter must be a share from 0 to 1, not {shorten(retry.jitter)}"
+        bad = f"jitter must be between 0 and 1, not {shorten(retry.jitter)}"
     elif not _are_errors(kinds):
         bad = f"on must be a tuple of exception classes, not {shorten(retry.on)}"
     if bad:
@@ -141,9 +141,9 @@ def _check_retry(retry: Any, where: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """At most so many steps, tokens or cost `per` run or key; with `window_ms`, of a key and in that time.
+    """Limits steps, tokens or cost `per` run or key; with `window_ms`, of a key within that time.
 
-    Steps are actions that were started; tokens and cost are what `ctx.spend()` was told.
+    Steps are started actions; tokens and cost are the amounts passed to `ctx.spend()`.
     """
 
     steps: int | None = None
@@ -153,22 +153,22 @@ class Budget:
     window_ms: int | None = None
 
     def limits(self) -> dict[str, float]:
-        """By kind, only what is limited."""
+        """The limits by kind, only those that are set."""
         found = {"steps": self.steps, "tokens": self.tokens, "cost": self.cost}
         return {kind: limit for kind, limit in found.items() if limit is not None}
 
     def check(self, where: str) -> None:
-        """Raises InvalidAgent."""
+        """Raises InvalidAgent if the budget is invalid."""
         bad = None
         window: Any = self.window_ms
         if self.per not in (PER_RUN, PER_KEY):
             bad = f"per must be 'run' or 'key', not {shorten(self.per)}"
         elif window is not None and not _is_count(window):
-            bad = f"window_ms must be whole milliseconds above 0, not {shorten(window)}"
+            bad = f"window_ms must be whole milliseconds greater than 0, not {shorten(window)}"
         elif window is not None and self.per == PER_RUN:
-            bad = "a window counts what a key spends in a time, so it needs per='key'"
+            bad = "a window limits what a key spends in a time span, so it needs per='key'"
         elif not self.limits():
-            bad = "a budget limits steps, tokens or cost"
+            bad = "a budget must limit steps, tokens or cost"
         for kind, limit in self.limits().items():
             if not _is_number(limit) or (kind != "cost" and not isinstance(limit, int)):
                 kinds = "a number of 0 or more" if kind == "cost" else "a whole number of 0 or more"
@@ -179,12 +179,12 @@ class Budget:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """The budget as a plan holds it."""
+        """The budget as stored in a plan."""
         return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Budget:
-        """A budget out of a plan."""
+        """The budget stored in a plan."""
         return Budget(**data)
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ class Budget:
 
 
 def budgets_of(agent: Any, agent_name: str) -> tuple[Budget, ...]:
-    """What `add_budget` added."""
+    """The budgets added with `add_budget`; raises InvalidAgent."""
     found: Iterable[Any] = getattr(agent, "budgets", ())
     made = tuple(found)
     for budget in made:
@@ -208,7 +208,7 @@ def budgets_of(agent: Any, agent_name: str) -> tuple[Budget, ...]:
 
 
 def check_fallbacks(agent_name: str, actions: Mapping[str, Action]) -> None:
-    """A fallback is another action of the agent, and a chain of them ends; raises InvalidAgent."""
+    """Checks that fallbacks are actions of the agent and have no cycle; raises InvalidAgent."""
     for name, action in actions.items():
         fallback = action.guards.fallback
         if fallback is None:
@@ -217,10 +217,10 @@ def check_fallbacks(agent_name: str, actions: Mapping[str, Action]) -> None:
         if fallback not in actions:
             near = get_close_matches(fallback, actions, 1)
             raise InvalidAgent(
-                f"{where}: its fallback {fallback!r} is no action of the agent",
+                f"{where}: its fallback {fallback!r} is not an action of the agent",
                 way_out=f"did you mean {near[0]!r}?"
                 if near
-                else f"one of {', '.join(map(repr, actions))}, or another action that you add",
+                else f"use one of {', '.join(map(repr, actions))}, or add an action with this name",
             )
         passed = [name]
         following: str | None = fallback
@@ -228,9 +228,9 @@ def check_fallbacks(agent_name: str, actions: Mapping[str, Action]) -> None:
             if following in passed:
                 shown = " -> ".join([*passed, following])
                 raise InvalidAgent(
-                    f"{where}: its fallbacks lead in a circle",
+                    f"{where}: its fallbacks form a cycle",
                     cause=shown,
-                    way_out="let one of them be the last",
+                    way_out="remove the fallback of one of them",
                 )
             passed.append(following)
             found = actions.get(following)

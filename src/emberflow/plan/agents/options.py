@@ -1,4 +1,4 @@
-"""The options of agents, with their defaults. Keys are Flink Agents' where it has the option."""
+"""The options of agents, with their defaults. Keys follow Flink Agents where it has the option."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def _not_negative(value: Any) -> str | None:
 
 
 class ErrorHandling(Enum):
-    """What happens to an input whose action fails. Other inputs and keys are never touched by `SKIP`."""
+    """What happens to an input whose action fails. `SKIP` never affects other inputs and keys."""
 
     FAIL = "fail"
     """The job stops with the error."""
     SKIP = "skip"
-    """The input's run ends there, the error is logged; what its finished actions did stays."""
+    """The run of the input ends and the error is logged; the effects of its finished actions remain."""
     DEAD_LETTER = "dead-letter"
-    """As `SKIP`, and the input goes to the dead letters together with what went wrong."""
+    """Like `SKIP`, and the input goes to the dead letters together with the error."""
 
 
 class ReplayMismatchHandling(Enum):
-    """What happens when a repeated action makes other durable calls than were recorded."""
+    """What happens when a repeated action makes different durable calls than were recorded."""
 
     FAIL = "fail"
     RESTART = "restart"
-    """From there on the recorded calls are dropped and made again."""
+    """The recorded calls from there on are discarded and made again."""
 
 
 class ConditionEvaluationFailureStrategy(Enum):
@@ -67,9 +67,9 @@ class AgentExecutionOptions:
         "on-replay-mismatch", ReplayMismatchHandling, ReplayMismatchHandling.FAIL
     )
     MAX_STEPS = ConfigOption("max-steps", int, 1_000, _positive)
-    """Actions that one input may set off before its run is stopped."""
+    """Actions that one input may trigger before its run is stopped."""
     MAX_IN_FLIGHT = ConfigOption("max-in-flight", int, 10_000, _positive)
-    """Inputs of one task that wait for calls; while there are as many, no more are read."""
+    """Inputs of one task that may wait for calls; at this limit no more are read."""
     MAX_EVENT_BYTES = ConfigOption("max-event-bytes", int, 4 * 1024 * 1024, _positive)
     NUM_ASYNC_THREADS = ConfigOption("num-async-threads", int, 64, _positive)
     """Threads for blocking functions given to `durable_execute_async`."""
@@ -93,10 +93,10 @@ class AgentConfigOptions:
         ConditionEvaluationFailureStrategy.WARN_AND_SKIP,
     )
     CONDITION_MAX_STEPS = ConfigOption("action.trigger-condition.max-steps", int, DEFAULT_STEPS, _positive)
-    """Steps that one evaluation of a trigger expression may take; more is a failure as any other. A step takes a few
-    microseconds: one turn of `all`, `exists`, …, more where a turn looks at or copies large values."""
+    """Steps that one evaluation of a trigger expression may take; exceeding it is a failure like any other. A step takes a
+    few microseconds: one iteration of `all`, `exists`, …, or more if an iteration reads or copies large values."""
     BASE_LOG_DIR = ConfigOption("baseLogDir", str, None)
-    """Where event logs are written; no log without it."""
+    """Where event logs are written; without it there is no log."""
     EVENT_LOG_LEVEL = ConfigOption("event-log.level", EventLogLevel, EventLogLevel.STANDARD)
     EVENT_LOG_MAX_STRING_LENGTH = ConfigOption("event-log.standard.max-string-length", int, 2_000, _positive)
     EVENT_LOG_MAX_ARRAY_ELEMENTS = ConfigOption("event-log.standard.max-array-elements", int, 20, _positive)
@@ -104,7 +104,7 @@ class AgentConfigOptions:
     EVENT_LOG_MAX_FILE_BYTES = ConfigOption("event-log.max-file-bytes", int, 64 * 1024 * 1024, _positive)
     EVENT_LOG_MAX_FILES = ConfigOption("event-log.max-files", int, 10, _positive)
     EVENT_LISTENERS: ConfigOption[list[Any] | None] = ConfigOption("event-listeners", list, None)
-    """Callables `(event, context)`, called for every event in the order they happen."""
+    """Callables `(event, context)`, called for every event in order."""
 
 
 def all_options() -> dict[str, ConfigOption[Any]]:
@@ -118,11 +118,11 @@ def all_options() -> dict[str, ConfigOption[Any]]:
 
 
 def option_named(key: str) -> ConfigOption[Any]:
-    """The option with this key; raises with the nearest one."""
+    """The option with this key; raises InvalidArgument, which suggests the closest one."""
     known = all_options()
     if key not in known:
         raise InvalidArgument(
             f"there is no option {key!r}{did_you_mean(key, known)}",
-            way_out="set_str(key, value) and its like take keys of your own",
+            way_out="for keys of your own use set_str(key, value) and the like",
         )
     return known[key]

@@ -1,4 +1,4 @@
-"""An agent's plan as text and as a Mermaid picture."""
+"""An agent's plan as text and as a Mermaid diagram."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NAMES = {
 
 
 def render_agent(plan: AgentPlan, form: str) -> str:
-    """`text` or `mermaid`; `AgentPlan.explain` also knows `json`."""
+    """Renders `text` or `mermaid`; `AgentPlan.explain` also supports `json`."""
     if form == "mermaid":
         return to_mermaid(plan)
     if form == "text":
         return to_text(plan)
     raise InvalidArgument(
-        f"an agent cannot be shown as {form!r}", way_out=f"one of {', '.join(map(repr, FORMS))}"
+        f"an agent cannot be shown as {form!r}", way_out=f"use one of {', '.join(map(repr, FORMS))}"
     )
 
 
@@ -58,7 +58,7 @@ def _action_lines(action: Action) -> list[str]:
     code = look_into(action.function)
     sends = [_name(event_type) for event_type in code.sends] + (["…"] if code.unknown else [])
     triggers = " | ".join(_name(str(trigger)) for trigger in action.triggers)
-    parts = [("on", triggers or "nothing but its being a fallback")]
+    parts = [("on", triggers or "nothing: only used as a fallback")]
     if sends:
         parts.append(("sends", ", ".join(sends)))
     if action.config:
@@ -83,7 +83,7 @@ def _guards(guards: Guards) -> list[str]:
 
 
 def to_mermaid(plan: AgentPlan) -> str:
-    """input -> actions -> events -> output; a dotted arrow may be followed, as a function or an expression decides."""
+    """input -> actions -> events -> output; a dotted arrow depends on a function or an expression."""
     expressions = expressions_of(plan)
     ids = {name: f"a{index}" for index, name in enumerate(plan.actions)}
     lines = ["flowchart LR", '  input(["input"])', '  output(["output"])']
@@ -96,7 +96,7 @@ def to_mermaid(plan: AgentPlan) -> str:
         for event_type in look_into(action.function).sends:
             target = _event_id(event_type, events)
             arrows.append(f"  {ids[action.name]} --> {target}")
-    # Events that are waited for, but not seen to be sent, are drawn as well.
+    # Events that are handled but not known to be sent are drawn too.
     for action in plan.actions.values():
         for trigger in action.triggers:
             if trigger.type:
@@ -113,7 +113,7 @@ def to_mermaid(plan: AgentPlan) -> str:
 
 def _event_id(event_type: str, events: dict[str, str]) -> str:
     if event_type in _NAMES:
-        # An error event has no place of its own in every picture, as input and output have.
+        # An error event does not have a node in every diagram, unlike input and output.
         if event_type == ErrorEvent.EVENT_TYPE:
             return events.setdefault("ErrorEvent", f"e{len(events)}")
         return "input" if event_type == InputEvent.EVENT_TYPE else "output"

@@ -1,4 +1,4 @@
-"""From what an agent declares to what its plan holds about each resource."""
+"""Reads the resources that an agent declares into its plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emberflow.plan.json_values import from_json_value, to_json_value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceProvider:
-    """How a worker gets a resource: by descriptor, as it is, or as a function that is the tool."""
+    """How a worker gets a resource: from a descriptor, as a serialized instance, or as a function that is the tool."""
 
     name: str
     type: ResourceType
@@ -37,7 +37,7 @@ Providers = dict[ResourceType, dict[str, ResourceProvider]]
 
 
 def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers:
-    """The agent's resources, and those of its environment that it does not replace."""
+    """The agent's resources, and those of its environment that it does not override."""
     made: Providers = {kind: {} for kind in ResourceType}
     given: dict[ResourceType, dict[str, Any]] = shared or {}
     for kind, named in given.items():
@@ -48,7 +48,7 @@ def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers
         if name in own[kind]:
             raise InvalidAgent(f"agent {agent_name!r} defines the {kind.value} {name!r} twice")
         own[kind][name] = _provider(agent_name, kind, name, value)
-    # What a test puts in place of the agent's own.
+    # What a test substitutes for the agent's own.
     replacements: dict[tuple[str, ResourceType], Any] = getattr(agent, "replacements", {})
     for (name, kind), value in replacements.items():
         own[kind][name] = _provider(agent_name, kind, name, value)
@@ -72,7 +72,7 @@ def providers_from_json(data: dict[str, dict[str, Any]]) -> Providers:
 
 
 def _declared(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:
-    """Methods marked with @chat_model_setup, @tool, …: a tool is the function itself, others say what to make."""
+    """Methods marked with @chat_model_setup, @tool, …: a tool is the function itself, others return what to create."""
     found: dict[str, Any] = {}
     for base in reversed(type(agent).__mro__):
         for name, member in vars(base).items():
@@ -119,6 +119,6 @@ def _provider(agent_name: str, kind: ResourceType, name: str, value: Any) -> Res
         raise InvalidAgent(
             f"agent {agent_name!r}: the {kind.value} {name!r} cannot be sent to workers",
             cause=error.cause,
-            way_out="describe it instead: ResourceDescriptor(clazz=MyClass, ...); it is then made on the worker",
+            way_out="describe it instead: ResourceDescriptor(clazz=MyClass, ...); it is then created on the worker",
         ) from error
     return ResourceProvider(name=name, type=kind, instance=value)

@@ -1,6 +1,6 @@
-"""What agents need besides events: models, prompts, tools, stores. Here they are only described.
+"""Descriptions of what agents need besides events: models, prompts, tools, stores.
 
-A description goes into the plan; the resource itself is made on the worker, when an action first asks for it
+A description is part of the plan; the resource itself is created on the worker, when an action first asks for it
 (`operators/agents/resources/resource_cache.py`). Secrets never enter a plan: `Secret` says where the worker finds them.
 """
 
@@ -40,7 +40,7 @@ def resource_type(name: str) -> ResourceType:
             return item
     raise ResourceFailed(
         f"{name!r} is not a resource type{did_you_mean(name, [item.value for item in ResourceType])}",
-        way_out=f"one of {', '.join(item.value for item in ResourceType)}",
+        way_out=f"use one of {', '.join(item.value for item in ResourceType)}",
     )
 
 
@@ -54,31 +54,31 @@ def keep_function(name: str, function: Any) -> Any:
 
 
 class ResourceContext(Protocol):
-    """How a resource finds the resources it depends on."""
+    """Gives a resource access to the resources it depends on."""
 
     def get_resource(self, name: str, type: ResourceType) -> Any: ...
 
 
 class Resource:
-    """Base of resources. Made on the worker with the descriptor's arguments, then `open()`, at the end `close()`."""
+    """Base of resources. Created on the worker with the descriptor's arguments, then `open()`, at the end `close()`."""
 
     resource_context: ResourceContext
     """Set before `open()`."""
 
     def open(self) -> None:
-        """Connections are made here, not in `__init__`."""
+        """Connect here, not in `__init__`."""
 
     def close(self) -> None:
         """Called once, when the job ends in this process."""
 
 
 class SerializableResource(Resource):
-    """A resource that travels inside the plan as it is, such as a prompt."""
+    """A resource that is serialized into the plan, such as a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret is found when a resource is made: an environment variable, or a file."""
+    """Where a secret is found when a resource is created: an environment variable or a file."""
 
     name: str = ""
     file: str = ""
@@ -91,7 +91,7 @@ class Secret:
             )
 
     def resolve(self) -> str:
-        """The value; called on the worker only."""
+        """The secret's value; called on the worker only. Raises ResourceFailed."""
         if self.file:
             try:
                 return Path(self.file).read_text(encoding="utf-8").strip()
@@ -102,7 +102,7 @@ class Secret:
         value = os.environ.get(self.name)
         if value is None:
             raise ResourceFailed(
-                f"the environment variable {self.name!r}, which holds a secret, is not set on this worker",
+                f"the environment variable {self.name!r}, which contains a secret, is not set on this worker",
                 way_out=f"set it where the job runs, e.g. spark.executorEnv.{self.name} on a cluster",
             )
         return value
@@ -115,7 +115,7 @@ _SECRET_NAME = re.compile(
 )
 
 
-# Tokens that are pieces of text or places in a list.
+# Tokens that are pieces of text or positions in a list.
 _HARMLESS = re.compile(
     r"(^|_)(max|min|stop|start|eos|bos|pad|unk|sep|mask|cls|special|page|next|continuation)_tokens?$"
 )
@@ -127,7 +127,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _written_secrets(arguments: dict[Any, Any]) -> Iterator[str]:
-    """Names of arguments, also inside dictionaries, that hold a secret as text."""
+    """Names of arguments, also inside dictionaries, that contain a secret as a string."""
     for name, value in arguments.items():
         if isinstance(value, dict):
             yield from _written_secrets(value)  # pyright: ignore[reportUnknownArgumentType]
@@ -136,7 +136,7 @@ def _written_secrets(arguments: dict[Any, Any]) -> Iterator[str]:
 
 
 class ResourceDescriptor:
-    """A class and the arguments to make it with: `ResourceDescriptor(clazz=MyModel, temperature=0.1)`."""
+    """A class and the arguments to create it with: `ResourceDescriptor(clazz=MyModel, temperature=0.1)`."""
 
     __slots__ = ("_clazz", "arguments", "target_clazz", "target_module")
 
@@ -166,12 +166,12 @@ class ResourceDescriptor:
         for name in _written_secrets(self.arguments):
             raise InvalidAgent(
                 f"the argument {name!r} of {target_clazz} is a secret written into the program",
-                way_out=f"Secret('{name.upper()}') in its place takes it from the environment of the worker",
+                way_out=f"use Secret('{name.upper()}') instead: it is read from the environment of the worker",
             )
 
     @staticmethod
     def from_json(clazz: dict[str, str], arguments: dict[str, Any]) -> ResourceDescriptor:
-        """A class that is named is not imported: only the worker need have it."""
+        """Does not import a class given by name: only the worker needs to have it."""
         if "module" in clazz:
             return ResourceDescriptor(
                 target_module=clazz["module"], target_clazz=clazz["qualname"], arguments=arguments
@@ -180,14 +180,14 @@ class ResourceDescriptor:
         return ResourceDescriptor(clazz=made, arguments=arguments)
 
     def class_to_json(self) -> dict[str, str]:
-        """The class as a plan holds it."""
+        """The class as stored in a plan."""
         if self._clazz is None:
             return {"module": self.target_module, "qualname": self.target_clazz}
         return json_functions.to_json(self._clazz)
 
     @property
     def clazz(self) -> type[Any]:
-        """The class, imported when it is first asked for; raises `ResourceFailed` if it cannot be."""
+        """The class, imported on first access; raises `ResourceFailed` if that fails."""
         if self._clazz is None:
             try:
                 found: Any = importlib.import_module(self.target_module)
@@ -197,7 +197,7 @@ class ResourceDescriptor:
                 raise ResourceFailed(
                     f"the resource class {self.target_module}.{self.target_clazz} cannot be imported",
                     cause=describe_cause(error),
-                    way_out="install its package where the job runs, or give the class itself: clazz=MyModel",
+                    way_out="install its package where the job runs, or pass the class itself: clazz=MyModel",
                 ) from error
             self._clazz = found
         return self._clazz  # pyright: ignore[reportReturnType]

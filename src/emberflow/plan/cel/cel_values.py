@@ -1,4 +1,4 @@
-"""Python values as trigger expressions see them: dataclasses, Pydantic models and other objects are maps of fields."""
+"""Python values for trigger expressions: dataclasses, Pydantic models and other objects become maps of fields."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MISSING: Any = object()
 
 
 class NotReadable(Exception):
-    """A value that an expression cannot look at; the text names its class."""
+    """A value that an expression cannot read; the message names its class."""
 
 
 def member(value: Any, name: str) -> Any:
-    """`value.name` in an expression; MISSING if there is none. Never calls anything of the value but properties."""
+    """`value.name` in an expression; MISSING if there is none. Calls nothing of the value but properties."""
     kind: Any = value.__class__
     if kind is dict:
         return value.get(name, MISSING)
@@ -42,13 +42,13 @@ def member(value: Any, name: str) -> Any:
         return MISSING if name.startswith("_") else getattr(value, "__dict__", {}).get(name, MISSING)
     if name in fields:
         return getattr(value, name, MISSING)
-    # A Pydantic model may carry more than it declares.
+    # A Pydantic model may have more fields than it declares.
     extra: dict[str, Any] | None = getattr(value, "model_extra", None)
     return extra.get(name, MISSING) if isinstance(extra, dict) else MISSING
 
 
 def plain(value: Any) -> Any:
-    """The value as the CEL package takes it; raises NotReadable."""
+    """Converts a value for the CEL package; raises NotReadable."""
     kind: Any = value.__class__
     if kind in PLAIN:
         return value
@@ -73,7 +73,7 @@ def _scalar(value: Any, kind: type[Any]) -> Any:
     for known, turn in _SCALARS:
         if isinstance(value, known):
             return turn(value)
-    # numpy's arrays and scalars.
+    # numpy arrays and scalars.
     if callable(getattr(value, "tolist", None)):
         return plain(value.tolist())
     own: dict[str, Any] | None = getattr(value, "__dict__", None)
@@ -82,7 +82,7 @@ def _scalar(value: Any, kind: type[Any]) -> Any:
     raise NotReadable(f"a {kind.__module__}.{kind.__qualname__}")
 
 
-# Dates compare well as text.
+# Dates compare correctly as strings.
 _SCALARS: tuple[tuple[Any, Any], ...] = (
     (str, str),
     (bytes, bytes),
@@ -96,7 +96,7 @@ _SCALARS: tuple[tuple[Any, Any], ...] = (
 
 @lru_cache(maxsize=1024)
 def _fields(kind: type[Any]) -> tuple[str, ...] | None:
-    """The fields a class declares: dataclasses, Pydantic models, named tuples. None for other classes."""
+    """The declared fields of a dataclass, Pydantic model or named tuple; None for other classes."""
     if dataclasses.is_dataclass(kind):
         return tuple(item.name for item in dataclasses.fields(kind))
     declared: Any = getattr(kind, "model_fields", None)

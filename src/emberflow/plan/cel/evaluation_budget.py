@@ -1,9 +1,9 @@
-"""What the evaluation of a trigger expression may cost, counted in steps.
+"""Limits the cost of evaluating a trigger expression, counted in steps.
 
 The CEL package evaluates in native code that cannot be interrupted, so an expression with macros (`all`, `exists`, `map`,
-…) has a second form whose macros ask a `Meter` at every turn. It is used where the sizes of an event's values allow more
-steps than the budget; everything else is evaluated as it was written. Steps depend on the values alone, never on the
-time, so an event that is evaluated again gives the same answer. One step takes a few microseconds.
+…) has a second form whose macros consult a `Meter` at every iteration. It is used if the sizes of an event's values allow
+more steps than the budget; otherwise the expression is evaluated as written. Steps depend on the values only, never on
+time, so evaluating an event again gives the same result. One step takes a few microseconds.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from emberflow.plan.cel.macros import ANY, INNER, Macro, macros_of, with_questio
 
 DEFAULT_STEPS = 100_000
 MOST_SUMS = 10
-"""`+` inside macros: each may double what a macro's variable holds."""
+"""`+` inside macros: each may double the size of a macro's variable."""
 _SOME = 200
-"""Elements or characters that a native loop passes in the time of one step."""
+"""Elements or characters that a native loop processes in the time of one step."""
 _COPIED = 80
-"""The package copies all that `map` and `filter` have found so far at every turn, on average half of the result: this
-much of the result for one step."""
+"""The package copies everything that `map` and `filter` have found so far at every iteration, on average half of the
+result: this much of the result counts as one step."""
 _FLAT = frozenset([int, float, bool, type(None)])
 
 
 class Size(NamedTuple):
     length: int
-    """Elements, or characters."""
+    """Number of elements or characters."""
     weight: int
-    """Values in all, at every depth, that a copy consists of."""
+    """Total number of values, at every depth, that a copy consists of."""
 
     def or_more(self, other: Size) -> Size:
         return Size(max(self.length, other.length), max(self.weight, other.weight))
@@ -45,23 +45,23 @@ _TEXT = 200
 
 
 class BudgetSpent(Exception):
-    """The expression takes more steps than it may."""
+    """The expression takes more steps than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """The macros of one expression, and its text with a question to the meter in each of them."""
+    """The macros of one expression, and its source with a call of the meter in each of them."""
 
     text: str
     macros: tuple[Macro, ...]
     tokens: int
     sums: int
     makes_lists: bool
-    """Whether a macro's variable may hold a value of the event as a whole: `[items].map(x, …)`."""
+    """Whether a macro's variable may be a whole value of the event: `[items].map(x, …)`."""
     known: dict[int, int] = field(default_factory=dict[int, int])
 
     def meter(self, values: Mapping[str, Any], budget: int) -> Meter | None:
-        """None if the expression cannot exceed the budget with these values."""
+        """The meter for these values; None if the expression cannot exceed the budget with them."""
         harmless = self._harmless(budget)
         for value in values.values():
             if value.__class__ not in _FLAT:
@@ -71,7 +71,7 @@ class Metered:
         return None
 
     def _harmless(self, budget: int) -> int:
-        """The weight of an event's values up to which no closer look is needed, whatever their form."""
+        """The weight of an event's values up to which no exact computation is needed, whatever their structure."""
         if budget not in self.known:
             least, most = 0, budget
             while least < most:
@@ -102,7 +102,7 @@ class Metered:
             longest = longest.or_more(Size(self.tokens, self.tokens))
             nested = longest
         sizes[ANY], sizes[INNER] = longest.doubled(self.sums), nested.doubled(self.sums)
-        # The results of macros may be what others go over.
+        # The results of macros may be the input of others.
         for result, element in _results(self.macros, sizes):
             sizes[ANY] = sizes[ANY].or_more(Size(0, result))
             sizes[INNER] = sizes[INNER].or_more(Size(0, element))
@@ -119,7 +119,7 @@ class Metered:
 
 
 def _results(macros: tuple[Macro, ...], sizes: Mapping[str, Size]) -> list[tuple[int, int]]:
-    """What the result of each macro weighs at most, and an element of it; nothing where it is only true or false."""
+    """The maximum weight of each macro's result and of its elements; zero if it is only true or false."""
     found: list[tuple[int, int]] = [(0, 0)] * len(macros)
     for number in range(len(macros) - 1, -1, -1):
         macro = macros[number]
@@ -134,8 +134,8 @@ def _results(macros: tuple[Macro, ...], sizes: Mapping[str, Size]) -> list[tuple
 
 
 class Meter:
-    """Counts the steps of one evaluation. It does not raise, because `exists` and `all` pass over errors: each kind of
-    macro gets the answer that ends it, and the result of such an evaluation is not used."""
+    """Counts the steps of one evaluation. It does not raise, because `exists` and `all` ignore errors: each kind of macro
+    gets the answer that ends it, and the result of such an evaluation is discarded."""
 
     __slots__ = ("_costs", "_left")
 
@@ -168,7 +168,7 @@ class Meter:
 
 
 def metered(text: str, tokens: list[Token], variables: frozenset[str]) -> Metered | None:
-    """None for an expression without macros."""
+    """The metered form of an expression; None without macros."""
     macros = macros_of(tokens, variables)
     if not macros:
         return None
@@ -189,7 +189,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _sizes(value: Any) -> tuple[Size, Size]:
-    """The size of a value, and of the largest one inside it."""
+    """The size of a value, and of the largest value inside it."""
     kind: Any = value.__class__
     if kind is str or kind is bytes:
         return Size(len(value), 1 + len(value) // _TEXT), _NONE
@@ -206,7 +206,7 @@ def _sizes(value: Any) -> tuple[Size, Size]:
 
 
 def _weight(value: Any) -> int:
-    """At least what `_sizes` says, in one number and quickly."""
+    """An upper bound of `_sizes` as one number, computed quickly."""
     kind: Any = value.__class__
     if kind is list or kind is dict:
         total = len(value)

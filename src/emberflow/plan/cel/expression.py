@@ -1,8 +1,8 @@
 """Trigger expressions in CEL: `@action("type == 'Scored' && score > 5")`.
 
-An expression sees `type`, `id`, `attributes`, every attribute by its own name, and `EventType.InputEvent` and the like.
-Parsed when a plan is checked, evaluated by `operators/agents/agent_operator.py` for every event. Only the values an expression names
-are handed to the CEL package, so what else an event carries costs nothing and need not be readable.
+An expression can use `type`, `id`, `attributes`, every attribute by its own name, and `EventType.InputEvent` and the like.
+Parsed when a plan is checked, evaluated by `operators/agents/agent_operator.py` for every event. Only the values that an
+expression names are passed to the CEL package, so other attributes cost nothing and need not be readable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from emberflow.plan.cel.evaluation_budget import DEFAULT_STEPS, MOST_SUMS, Budge
 
 
 class ConditionFailed(Exception):
-    """An expression could not be evaluated for one event; what then happens is a setting of the agent."""
+    """An expression could not be evaluated for an event; an option of the agent decides what happens then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Lookup:
 
     variable: str
     path: tuple[str, ...]
-    """Names from the event's attributes on; empty for what belongs to the event itself."""
+    """Names starting at the event's attributes; empty for fields of the event itself."""
     source: str
     """`type`, `id`, `attributes` or `EventType` as a whole, `path`, or `has`."""
 
@@ -44,15 +44,15 @@ class _Compiled:
     types: frozenset[str] | None
     names: frozenset[str]
     metered: Metered | None
-    """For an expression with macros."""
+    """Set for an expression with macros."""
     counting: Any
-    """The program that asks a meter; None without macros."""
+    """The program that consults a meter; None without macros."""
 
 
 class CelExpression:
-    """One expression; `where` is named in errors. Travels as its text and is compiled again on arrival.
+    """One expression; `where` is used in errors. Pickled as its source and compiled again on arrival.
 
-    `max_steps` bounds an evaluation (`plan/cel/evaluation_budget.py`); one that needs more fails, as for any other reason."""
+    `max_steps` limits an evaluation (`plan/cel/evaluation_budget.py`); exceeding it is a failure like any other."""
 
     def __init__(self, text: str, where: str, max_steps: int = DEFAULT_STEPS) -> None:
         self.text = text
@@ -63,7 +63,7 @@ class CelExpression:
     def matches(self, event: Event) -> bool:
         """Whether the event meets the condition; raises ConditionFailed."""
         compiled = self._compiled or self._prepare()
-        # Most expressions begin with the type; those of other types need no evaluation.
+        # Most expressions begin with the type; events of other types need no evaluation.
         if compiled.types is not None and event.type not in compiled.types:
             return False
         values: dict[str, Any] = {}
@@ -88,14 +88,16 @@ class CelExpression:
             raise ConditionFailed(_reason(self.text, error, compiled, values)) from error
         if result is True or result is False:
             return result
-        raise ConditionFailed(f"{self.text!r} gave {shorten(result, 60)}, which is neither true nor false")
+        raise ConditionFailed(
+            f"{self.text!r} returned {shorten(result, 60)}, which is neither true nor false"
+        )
 
     def names(self) -> frozenset[str]:
         """The attributes the expression uses."""
         return (self._compiled or self._prepare()).names
 
     def types(self) -> frozenset[str] | None:
-        """The event types it can match, if it says so; None if it may match any."""
+        """The event types it can match, if it restricts them; None if it may match any."""
         return (self._compiled or self._prepare()).types
 
     def _prepare(self) -> _Compiled:
@@ -162,7 +164,7 @@ def _compile(text: str, where: str) -> _Compiled:
             program = package.compile(rewritten)
             source = rewritten
         except ValueError:
-            # Not expected; the text as it stands means the same and is only slower.
+            # Unexpected; the original source means the same and is only slower.
             lookups = []
     for function in program.functions():
         if _is_unknown(package, function):
@@ -176,7 +178,7 @@ def _compile(text: str, where: str) -> _Compiled:
     if counted is not None and counted.sums > MOST_SUMS:
         raise InvalidAgent(
             f"{where}: the expression {shorten(text)} is too large",
-            cause=f"it has {counted.sums} additions inside macros; {MOST_SUMS} are the most",
+            cause=f"it has {counted.sums} additions inside macros; at most {MOST_SUMS} are allowed",
             way_out="use a function of the event as the trigger",
         )
     return _Compiled(
@@ -190,7 +192,7 @@ def _compile(text: str, where: str) -> _Compiled:
 
 
 def _rewritten(text: str, tokens: list[expression_text.Token]) -> tuple[str, list[_Lookup]]:
-    """The text with one variable for every path: a plain value is handed over far quicker than a map."""
+    """The source with one variable for every path: passing a plain value is much faster than passing a map."""
     lookups: dict[tuple[tuple[str, ...], str], _Lookup] = {}
     parts: list[str] = []
     at = 0
@@ -210,7 +212,7 @@ def _rewritten(text: str, tokens: list[expression_text.Token]) -> tuple[str, lis
 
 
 def _by_name(name: str) -> _Lookup:
-    # A name may be written with a dot in front.
+    # A name may have a leading dot.
     bare = name.lstrip(".")
     return _Lookup(name, (), bare) if bare in expression_text.ROOTS else _Lookup(name, (bare,), "path")
 
@@ -223,11 +225,11 @@ def _check_event_type(path: expression_text.Path, text: str, where: str) -> None
     ):
         near = difflib.get_close_matches(path.names[1], expression_text.EVENT_TYPES, 1)
         raise InvalidAgent(
-            f"{where}: the expression {text!r} names EventType.{path.names[1]}, which there is not",
-            cause=f"there are {', '.join(expression_text.EVENT_TYPES)}",
+            f"{where}: the expression {text!r} uses EventType.{path.names[1]}, which does not exist",
+            cause=f"the event types are {', '.join(expression_text.EVENT_TYPES)}",
             way_out=f"did you mean EventType.{near[0]}?"
             if near
-            else f"write the type of an event of your own as a string: type == '{path.names[1]}'",
+            else f"write the type of your own event as a string: type == '{path.names[1]}'",
         )
 
 
@@ -241,15 +243,15 @@ def _parsed(package: Any, text: str, where: str) -> Any:
         found = _POSITION.search(str(error))
         if not found:
             raise InvalidAgent(
-                f"{where}: {text!r} is no expression", cause=describe_cause(error)[:300]
+                f"{where}: {text!r} is not a valid expression", cause=describe_cause(error)[:300]
             ) from error
         line, column = int(found[1]), int(found[2])
         complaint = found[3].removeprefix("Syntax error: ").split(" expecting {")[0].replace("<EOF>", "end")
         shown = text.splitlines()[line - 1] if 0 < line <= len(text.splitlines()) else text
         raise InvalidAgent(
-            f"{where}: {text!r} is no expression",
+            f"{where}: {text!r} is not a valid expression",
             cause=f"{complaint[:200]}, at column {column}\n    {shown}\n    {' ' * (column - 1)}^",
-            way_out='an expression is CEL, such as "score > 5" or "type == \'Scored\' && score > 5"',
+            way_out='expressions are CEL, such as "score > 5" or "type == \'Scored\' && score > 5"',
         ) from error
 
 
@@ -270,7 +272,7 @@ _PROBES = (
 
 @lru_cache(maxsize=256)
 def _is_unknown(package: Any, function: str) -> bool:
-    """Asks the package itself, with values of every type: newer versions have more functions than any list here."""
+    """Tries the package itself, with values of every type: newer versions have more functions than any list here."""
     if not function.isidentifier() or function.startswith("_"):
         return False
     calls = [f"{function}()"]
@@ -295,7 +297,7 @@ def _reason(text: str, error: Exception, compiled: _Compiled, values: dict[str, 
     shown = shorten(text)
     lookups = {lookup.variable: lookup for lookup in compiled.lookups}
     if isinstance(error, NotReadable):
-        return f"{shown} cannot look at {error}"
+        return f"{shown} cannot read {error}"
     found = _UNDEFINED.search(str(error))
     if found:
         lookup = lookups.get(found[1])
@@ -308,5 +310,5 @@ def _reason(text: str, error: Exception, compiled: _Compiled, values: dict[str, 
             for name, value in values.items()
             if lookups[name].source == "path"
         ]
-        return f"{shown}: the types do not fit" + (f"; {', '.join(kinds)}" if kinds else "")
+        return f"{shown}: the types do not match" + (f"; {', '.join(kinds)}" if kinds else "")
     return f"{shown}: {shorten(describe_cause(error), 120)}"

@@ -1,7 +1,7 @@
-"""What a trigger expression says, read from its text: which attributes it uses, which event types it can match.
+"""Analyses the source of a trigger expression: which attributes it uses, which event types it can match.
 
-The CEL package parses and evaluates but shows no tree, so `plan/cel/expression.py` reads the tokens here. Every answer is on the
-safe side: what is not understood is left to the package.
+The CEL package parses and evaluates but exposes no syntax tree, so `plan/cel/expression.py` reads the tokens here. Every
+result is conservative: what is not understood is left to the package.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from emberflow.events.agent_events import EventType
 
-# The parser recurses in native code: deeper or longer texts would end the process on a thread with a small stack.
+# The parser recurses in native code: deeper or longer expressions would crash a thread with a small stack.
 MOST_TOKENS = 500
 DEEPEST = 30
 
@@ -50,7 +50,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`input.user.age`, from `start` to `end` in the text; `asked` if it stands inside `has(…)`."""
+    """`input.user.age`, from `start` to `end` in the source; `asked` if it is inside `has(…)`."""
 
     names: tuple[str, ...]
     start: int
@@ -64,9 +64,9 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def too_large(tokens: list[Token]) -> str:
-    """Why an expression is refused before it is parsed; empty if it is not."""
+    """Why an expression is rejected before it is parsed; empty if it is not."""
     if len(tokens) > MOST_TOKENS:
-        return f"it has {len(tokens)} parts; {MOST_TOKENS} are the most"
+        return f"it has {len(tokens)} parts; at most {MOST_TOKENS} are allowed"
     depth = 0
     for token in tokens:
         depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
@@ -88,7 +88,7 @@ def bound_names(tokens: list[Token]) -> set[str]:
 
 
 def paths_of(tokens: list[Token]) -> list[Path]:
-    """Every chain of names that starts at the event; chains that start at a macro's variable are not among them."""
+    """Every chain of names that starts at the event; chains that start at a macro's variable are excluded."""
     bound = bound_names(tokens)
     found: list[Path] = []
     index = 0
@@ -104,7 +104,7 @@ def paths_of(tokens: list[Token]) -> list[Path]:
                 and _text(tokens, index - 3) != "."
                 and _text(tokens, after) == ")"
             )
-            # `has(…)` is taken as a whole: its answer is one value too.
+            # `has(…)` is treated as a unit: its result is a value too.
             first, last = (tokens[index - 2], tokens[after]) if asked else (token, tokens[after - 1])
             found.append(Path(tuple(names), first.start, last.end, asked))
         index = max(after, index + 1)
@@ -128,7 +128,7 @@ def attributes_of(tokens: list[Token]) -> set[str]:
 
 
 def types_of(tokens: list[Token]) -> frozenset[str] | None:
-    """The event types an expression can match, where it says so: `type == 'Scored' && …`; None for any."""
+    """The event types an expression can match, if it restricts them: `type == 'Scored' && …`; None for any."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -148,7 +148,7 @@ def types_of(tokens: list[Token]) -> frozenset[str] | None:
 
 
 def _types_in(part: list[Token]) -> frozenset[str] | None:
-    """`type == T`, `T == type` or `type in [T, …]`, and nothing else."""
+    """Recognizes `type == T`, `T == type` or `type in [T, …]`, and nothing else."""
     texts = [token.text for token in part]
     if texts[:2] == ["type", "=="]:
         return _one(part[2:])
@@ -177,7 +177,7 @@ def _one(part: list[Token]) -> frozenset[str] | None:
 
 
 def _chain(tokens: list[Token], index: int) -> tuple[list[str], int]:
-    """`a.b.c` from `index` on, and where it ends. A name that is called, `a.size()`, is no longer part of it."""
+    """`a.b.c` from `index` on, and where it ends. A method name, as in `a.size()`, is not part of it."""
     names: list[str] = []
     at = index
     while at < len(tokens) and tokens[at].kind == "name":
@@ -200,7 +200,7 @@ def _text(tokens: list[Token], index: int) -> str:
 
 
 def _string(tokens: list[Token], index: int) -> str | None:
-    """A plain string; with a prefix or an escape it is left to the package."""
+    """A plain string; one with a prefix or an escape is left to the package."""
     text = _text(tokens, index)
     if text[:1] in ("'", '"') and "\\" not in text and index < len(tokens) and tokens[index].kind == "string":
         return str(ast.literal_eval(text))

@@ -1,6 +1,6 @@
-"""The macros of a trigger expression, found in its tokens: where they are, how deep, what a turn of each looks at.
+"""Finds the macros of a trigger expression in its tokens: where they are, how deep, what an iteration reads.
 
-Used by `plan/cel/evaluation_budget.py`. What is not understood is taken for more expensive than it is.
+Used by `plan/cel/evaluation_budget.py`. What is not understood is assumed to be more expensive than it is.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ INNER, ANY = "", "*"
 _MACROS = ("all", "exists", "exists_one", "existsOne", "map", "filter")
 _LINEAR = ("contains", "startsWith", "endsWith", "size", "matches")
 _PATTERN, _FOREIGN_PATTERN = 10, 1_000
-"""Steps to compile a regular expression of the text, and one from the event, which may be large."""
+"""Steps to compile a literal regular expression, and one from the event, which may be large."""
 
 
 @dataclass(slots=True)
 class Macro:
     name: str
     start: int
-    """The token at which the argument begins that is evaluated first at every turn."""
+    """The first token of the argument that is evaluated first at every iteration."""
     stop: int
-    """The token behind that argument."""
+    """The token after that argument."""
     end: int
-    """The token behind the last argument; beyond `stop` in `map(x, condition, result)`."""
+    """The token after the last argument; beyond `stop` in `map(x, condition, result)`."""
     depth: int
     over: str
-    """What it goes over, as an operand."""
+    """What it iterates over, as an operand."""
     steps: int = 1
     reads: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
-    """Operands of operations that look at all of a value; of several, the smallest counts."""
+    """Operands of operations that read a whole value; of several, the smallest counts."""
     makes: tuple[str, ...] = ()
-    """Of `map`: what an element of the result may consist of; nothing for numbers, strings and the like."""
+    """For `map`: what an element of the result may consist of; empty for numbers, strings and the like."""
     copies: int = 1
-    """Of `map`: how often an element may hold it: `[x, x]`."""
+    """For `map`: how often an element may contain it: `[x, x]`."""
     inner: tuple[int, ...] = ()
-    """Of `map`: macros, by number, whose results an element may hold."""
+    """For `map`: indexes of macros whose results an element may contain."""
 
 
 def macros_of(tokens: list[Token], variables: frozenset[str]) -> list[Macro]:
-    """In order of their beginning, with what a turn costs. `variables` are the values of the event."""
+    """All macros in order, with the cost of an iteration. `variables` are the values of the event."""
     found: list[Macro] = []
     for at, token in enumerate(tokens):
         if (
@@ -88,7 +88,7 @@ def _describe_result(
 
 
 def with_questions(text: str, tokens: list[Token], macros: list[Macro]) -> str:
-    """The text with a question in front of what each macro evaluates at every turn, whose answer may end the macro."""
+    """The source with a call of the meter before what each macro evaluates at every iteration; its result may end the macro."""
     inserted: list[tuple[int, int, str]] = []
     for number, macro in enumerate(macros):
         opening, closing = f"1 / _each_({number}) == 1 && (", ")"
@@ -98,7 +98,7 @@ def with_questions(text: str, tokens: list[Token], macros: list[Macro]) -> str:
             opening = f"_any_({number}) || ("
         elif macro.name == "map" and macro.stop == macro.end:
             opening, closing = f"1 / _each_({number}) == 1 ? (", ") : null"
-        # Where nested macros end at one place, the inner ones are closed first.
+        # Where nested macros end at the same place, the inner ones are closed first.
         inserted.append((tokens[macro.start].start, number, opening))
         inserted.append((tokens[macro.stop - 1].end, -number, closing))
     parts: list[str] = []
@@ -123,7 +123,7 @@ def _argument_ends(tokens: list[Token], at: int) -> Iterator[int]:
 
 
 def _count(macro: Macro, tokens: list[Token], at: int, variables: frozenset[str]) -> None:
-    """What the operation at a token costs at every turn of its macro."""
+    """Adds what the operation at a token costs at every iteration of its macro."""
     text, before = tokens[at].text, tokens[at - 1]
     after = tokens[at + 1] if at + 1 < len(tokens) else before
     reads: list[tuple[str, ...]] = []
@@ -141,7 +141,7 @@ def _count(macro: Macro, tokens: list[Token], at: int, variables: frozenset[str]
 
 
 def _operands(variables: frozenset[str], *tokens: Token) -> tuple[str, ...]:
-    """Names of what an operation looks at; none if one side is a literal, which is short."""
+    """Names of what an operation reads; empty if one side is a literal, which is short."""
     if any(
         token.kind in ("number", "string") or token.text in ("true", "false", "null", "[", "{")
         for token in tokens

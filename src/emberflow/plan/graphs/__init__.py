@@ -1,4 +1,4 @@
-"""The program as graphs: the stream graph as written, the job graph cut at its shuffles, both as text and pictures.
+"""The program as graphs: the stream graph as written, the job graph cut at its shuffles, both as text and diagrams.
 
-Made by `streams/`, read by engines; frozen data that imports no engine.
+Created by `streams/`, read by engines; frozen data that imports no engine.
 """

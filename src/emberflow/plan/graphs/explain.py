@@ -1,4 +1,4 @@
-"""Graphs as text and as Mermaid pictures."""
+"""Renders graphs as text and as Mermaid diagrams."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 def render(graph: JobGraph, form: Form | str) -> str:
-    """The graph in one of the forms; raises InvalidArgument for another."""
+    """Renders the graph in one of the forms; raises InvalidArgument for an unknown form."""
     if form not in FORMS:
         raise InvalidArgument(
             f"a plan has no form {shorten(form)}{did_you_mean(form, FORMS)}",
-            way_out=f"one of {', '.join(FORMS)}",
+            way_out=f"use one of {', '.join(FORMS)}",
         )
     if form == "mermaid":
         return to_mermaid(graph)

@@ -1,9 +1,9 @@
 """The job graph: the stream graph cut at its shuffles.
 
-A *stage* runs without a shuffle: a source or a keyed step, and every step behind it up to the next shuffle. A step
-without keys behind a union belongs to every stage that feeds it. An *exchange* carries records from one stage to the
+A *stage* runs without a shuffle: a source or a keyed step, and every step after it up to the next shuffle. A step
+without keys after a union belongs to every stage that feeds it. An *exchange* carries records from one stage to the
 keyed head of another. Stages are numbered so that an exchange always leads to a higher level.
-Within a stage, `chains` are Flink's job vertices: what would share one task.
+Within a stage, `chains` are Flink's job vertices: steps that would share one task.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """An edge between stages; `edge` holds the key selector."""
+    """An edge between stages; `edge` has the key selector."""
 
     id: int
     source_stage: int
@@ -106,12 +106,12 @@ class JobGraph:
 
     @staticmethod
     def from_json(text: str) -> JobGraph:
-        """The stages follow from the steps, so reading a job graph compiles its stream graph again."""
+        """Compiles the stream graph again, because the stages follow from the steps."""
         return compile_graph(StreamGraph.from_json(text))
 
 
 def compile_graph(graph: StreamGraph) -> JobGraph:
-    """Cuts a stream graph into stages."""
+    """Cuts a stream graph into stages at its shuffles."""
     heads = [node for node in graph.nodes if _is_head(node)]
     numbers = {node.id: number for number, node in enumerate(heads)}
     members = {node.id: _members(graph, node) for node in heads}

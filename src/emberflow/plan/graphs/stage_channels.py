@@ -1,5 +1,5 @@
-"""Where the sources of a job begin, and how many channels each stage sends on each of its exchanges: every channel has a
-watermark of its own."""
+"""The first positions of a job's sources, and the number of channels that each stage has on its exchanges: every channel
+has its own watermark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emberflow.plan.graphs.stream_graph import StreamNode
 
 
 def new_sources(graph: JobGraph, parallelism: int, known: Collection[str]) -> dict[str, list[Position]]:
-    """By uid, the positions at which the channels of sources begin that are not `known` from an earlier start."""
+    """By uid, the first positions of the sources that are not `known` from an earlier start."""
     found: dict[str, list[Position]] = {}
     for stage in graph.stages:
         node = graph.stream_graph.node(stage.head)
@@ -24,8 +24,8 @@ def new_sources(graph: JobGraph, parallelism: int, known: Collection[str]) -> di
 def stage_channels(
     graph: JobGraph, of_sources: Mapping[str, int], of_keyed: Callable[[StreamNode], int]
 ) -> dict[int, int]:
-    """By stage. `of_sources` is by uid; a step that makes its own watermarks does so per channel of its inputs; how many
-    tasks a keyed stage speaks with is the engine's business."""
+    """By stage. `of_sources` is by uid; a step that generates its own watermarks does so per channel of its inputs; the
+    number of tasks of a keyed stage is up to the engine."""
     found: dict[int, int] = {}
     for stage in graph.stages:
         node = graph.stream_graph.node(stage.head)

@@ -1,6 +1,6 @@
 """The stream graph: the program as the user wrote it, one node per step.
 
-Frozen data. `to_json`/`from_json` keep everything but the functions themselves, which are named only.
+Frozen data. `to_json`/`from_json` keep everything but the functions themselves, of which only the names are kept.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class StreamGraph:
 
     @staticmethod
     def from_json(text: str) -> StreamGraph:
-        """A graph to look at: steps are described, not runnable."""
+        """A graph for display: its steps are described, not runnable."""
         data = json.loads(text)
         if data.get("format") != FORMAT_VERSION:
             raise InvalidArgument(f"a stream graph of format {data.get('format')!r} cannot be read")
@@ -132,7 +132,7 @@ def _node(item: dict[str, Any]) -> StreamNode:
 
 
 ASIDE = "aside:"
-"""A uid that begins so belongs to a step that the engine's own needs added: it does not change who its neighbours are."""
+"""Prefix of the uids of steps that an engine needs for itself: they do not affect the derived uids of their neighbours."""
 
 
 def counting(inputs: tuple[StreamEdge, ...], uids: list[str]) -> tuple[StreamEdge, ...]:
@@ -141,7 +141,7 @@ def counting(inputs: tuple[StreamEdge, ...], uids: list[str]) -> tuple[StreamEdg
 
 
 def derive_uid(spec: Spec, inputs: tuple[StreamEdge, ...], uids: list[str], ordinal: int) -> str:
-    """A uid that stays the same as long as the program around the step does."""
+    """A uid that stays the same as long as the program around the step does not change."""
     described = [(uids[edge.source], edge.side_tag, edge.input_index) for edge in inputs]
     parts = json.dumps([spec.kind, function_name(spec.function), described, ordinal])
     return f"{spec.kind}-{text_identity(parts)}"
@@ -151,14 +151,14 @@ _FIRST_FORM = re.compile(r"[a-z_]+-[0-9a-f]{8}")
 
 
 def of_first_form(uids: Iterable[str]) -> str:
-    """What to tell a user whose stored state has uids as the first version derived them; empty for other uids."""
+    """The advice for a user whose stored state has uids derived by version 1; empty for other uids."""
     found = [uid for uid in uids if _FIRST_FORM.fullmatch(uid)]
     if not found:
         return ""
     return (
-        f"uids such as {found[0]!r} were derived by an earlier version of emberflow, which this one derives differently: "
+        f"uids such as {found[0]!r} were derived by an earlier version of emberflow; this version derives them differently: "
         f"give each step the uid it had, e.g. .uid({found[0]!r}). A sink that is not in the program (of dead letters) cannot be "
-        "given one: make a savepoint of the checkpoint (emberflow savepoint create) and start from that with an empty "
+        "given one: create a savepoint from the checkpoint (emberflow savepoint create) and start from that with an empty "
         "checkpoint directory"
     )
 
@@ -170,5 +170,5 @@ def check_uids(nodes: tuple[StreamNode, ...]) -> None:
         if other is not node:
             raise DuplicateUid(
                 f"the steps {other.name!r} and {node.name!r} have the same uid {node.uid!r}",
-                way_out="give each step a uid of its own",
+                way_out="give each step its own uid",
             )

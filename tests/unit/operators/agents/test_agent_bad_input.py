@@ -310,7 +310,7 @@ def test_a_resource_class_that_does_not_exist() -> None:
 def test_a_secret_that_is_not_there() -> None:
     descriptor = ResourceDescriptor(clazz=Model, api_key=Secret("NO_SUCH_KEY_ANYWHERE"))
     text = failure(asks_for("model", model=descriptor), ResourceFailed)
-    assert "the environment variable 'NO_SUCH_KEY_ANYWHERE', which holds a secret, is not set" in text
+    assert "the environment variable 'NO_SUCH_KEY_ANYWHERE', which contains a secret, is not set" in text
 
 
 def test_an_event_that_is_returned_instead_of_sent() -> None:

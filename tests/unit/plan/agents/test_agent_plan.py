@@ -279,7 +279,7 @@ def test_what_is_no_plan(text: str, message: str) -> None:
 def test_functions_that_are_gone() -> None:
     body = json.loads(AgentPlan.from_agent(Base()).to_json())
     body["actions"][0]["function"]["qualname"] = "Base.gone"
-    with pytest.raises(InvalidAgent, match=r"Base\.gone, which is not there"):
+    with pytest.raises(InvalidAgent, match=r"Base\.gone, which does not exist"):
         AgentPlan.from_json(json.dumps(body))
     body["actions"][0]["function"] = {"name": "f", "cloudpickle": "AAAA"}
     with pytest.raises(InvalidAgent, match="'f' inside the plan cannot be read"):

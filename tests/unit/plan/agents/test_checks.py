@@ -325,7 +325,7 @@ def test_an_annotation_that_the_trigger_cannot_fill() -> None:
 
 def test_expressions_are_parsed() -> None:
     text = refused(agent_of(([InputEvent, "input >"], start)))
-    assert "agent 'Triage', action 'step0': 'input >' is no expression" in text
+    assert "agent 'Triage', action 'step0': 'input >' is not a valid expression" in text
 
 
 def test_code_that_cannot_be_looked_into_may_send_anything() -> None:

@@ -102,14 +102,14 @@ def test_an_error_event_is_drawn() -> None:
         ({"retry": Retry(backoff_ms=-1)}, "backoff_ms and max_backoff_ms must be"),
         ({"retry": Retry(max_backoff_ms=float("nan"))}, "backoff_ms and max_backoff_ms must be"),
         ({"retry": Retry(factor=0.5)}, "factor must be 1 or more, not 0.5"),
-        ({"retry": Retry(jitter=1.5)}, "jitter must be a share from 0 to 1, not 1.5"),
+        ({"retry": Retry(jitter=1.5)}, "jitter must be between 0 and 1, not 1.5"),
         ({"retry": Retry(on=())}, "on must be a tuple of exception classes"),
         ({"retry": Retry(on=(int,))}, "on must be a tuple of exception classes"),  # pyright: ignore[reportArgumentType]
         ({"timeout_ms": 0}, "timeout_ms cannot be 0"),
         ({"timeout_ms": 1.5}, "timeout_ms cannot be 1.5"),
         ({"fallback": act}, "fallback cannot be <function act"),
-        ({"fallback": "say_sory"}, "its fallback 'say_sory' is no action of the agent"),
-        ({"fallback": "act"}, "its fallbacks lead in a circle"),
+        ({"fallback": "say_sory"}, "its fallback 'say_sory' is not an action of the agent"),
+        ({"fallback": "act"}, "its fallbacks form a cycle"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -137,10 +137,16 @@ def test_an_action_that_nothing_leads_to_is_refused() -> None:
     ("budget", "text"),
     [
         ("many", "'many' is not a budget"),
-        (Budget(), "a budget limits steps, tokens or cost"),
+        (Budget(), "a budget must limit steps, tokens or cost"),
         (Budget(tokens=1, per="user"), "per must be 'run' or 'key', not 'user'"),
-        (Budget(tokens=1, window_ms=5), "a window counts what a key spends in a time, so it needs per='key'"),
-        (Budget(tokens=1, per="key", window_ms=0), "window_ms must be whole milliseconds above 0, not 0"),
+        (
+            Budget(tokens=1, window_ms=5),
+            "a window limits what a key spends in a time span, so it needs per='key'",
+        ),
+        (
+            Budget(tokens=1, per="key", window_ms=0),
+            "window_ms must be whole milliseconds greater than 0, not 0",
+        ),
         (Budget(tokens=-1), "tokens must be a whole number of 0 or more, not -1"),
         (Budget(steps=1.5), "steps must be a whole number of 0 or more, not 1.5"),  # pyright: ignore[reportArgumentType]
         (Budget(cost=float("inf")), "cost must be a number of 0 or more, not inf"),

@@ -71,7 +71,7 @@ def test_a_secret_in_a_file(tmp_path: Path) -> None:
 
 def test_a_secret_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MODEL_KEY", raising=False)
-    with pytest.raises(ResourceFailed, match="'MODEL_KEY', which holds a secret, is not set"):
+    with pytest.raises(ResourceFailed, match="'MODEL_KEY', which contains a secret, is not set"):
         Secret("MODEL_KEY").resolve()
     with pytest.raises(ResourceFailed, match="cannot be read"):
         Secret(file=str(tmp_path / "none")).resolve()

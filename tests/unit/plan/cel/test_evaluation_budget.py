@@ -121,7 +121,7 @@ def test_additions_inside_macros_are_limited() -> None:
     doublings = "".join(f".map(v{i}, v{i} + v{i})" for i in range(20))
     with pytest.raises(InvalidAgent) as caught:
         CelExpression(f"['a']{doublings}.size() > 0", "here")
-    assert caught.value.cause == "it has 20 additions inside macros; 10 are the most"
+    assert caught.value.cause == "it has 20 additions inside macros; at most 10 are allowed"
 
 
 def test_patterns_take_linear_time() -> None:

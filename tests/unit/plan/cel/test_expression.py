@@ -138,8 +138,8 @@ def test_the_input_has_a_type_by_name() -> None:
         ("attributes.nope > 5", "the event has no attribute 'nope'"),
         ("reason.deep > 5", "the event has no attribute 'reason.deep'"),
         ("attributes['nope'] == 1", "there is no 'nope'"),
-        ("reason > 5", "the types do not fit; reason is 'late'"),
-        ("score", "gave 6, which is neither true nor false"),
+        ("reason > 5", "the types do not match; reason is 'late'"),
+        ("score", "returned 6, which is neither true nor false"),
         ("score / 0 == 1", "division by zero"),
         ("reason.matches('(') ", "not a valid regex"),
     ],
@@ -152,7 +152,7 @@ def test_what_cannot_be_evaluated(text: str, message: str) -> None:
 
 
 def test_a_value_that_no_expression_can_read() -> None:
-    with pytest.raises(ConditionFailed, match=r"cannot look at a builtins\.object"):
+    with pytest.raises(ConditionFailed, match=r"cannot read a builtins\.object"):
         holds("input == 1", InputEvent(object()))
 
 
@@ -160,7 +160,7 @@ def test_a_syntax_error_is_marked() -> None:
     with pytest.raises(InvalidAgent) as caught:
         CelExpression("score > 5 &&", "agent 'A', action 'b'")
     text = str(caught.value)
-    assert "agent 'A', action 'b': 'score > 5 &&' is no expression" in text
+    assert "agent 'A', action 'b': 'score > 5 &&' is not a valid expression" in text
     assert "    score > 5 &&\n" + " " * 16 + "^" in text
 
 
@@ -173,7 +173,7 @@ def test_a_syntax_error_is_marked() -> None:
         ("scoer(5)", "calls scoer()"),
         ("(" * 100, "nested deeper"),
         ("1 + " * 2_000 + "1 == 1", "4003 parts"),
-        ("", "is no expression"),
+        ("", "is not a valid expression"),
     ],
 )
 def test_what_is_refused_when_it_is_parsed(text: str, message: str) -> None:
