@@ -36,7 +36,7 @@ def copied(value: Any) -> Any:
     if value.__class__ in UNCHANGEABLE:
         return value
     try:
-        return _copied(value)
+        return walked_copy(value)
     except RecursionError:
         # Nested too deeply, or a structure that contains itself.
         return _whole(value)
@@ -45,7 +45,7 @@ def copied(value: Any) -> Any:
 def copied_event(event: E) -> E:
     """The same occurrence, for somebody else."""
     kind = event.__class__
-    if not _plain_event(kind):
+    if not is_plain_event(kind):
         return copied(event)
     made = _NEW(kind)
     # Most of it cannot be changed, so that the rest is put into a shallow copy.
@@ -53,7 +53,7 @@ def copied_event(event: E) -> E:
     try:
         for name, value in event.__dict__.items():
             if value.__class__ not in UNCHANGEABLE:
-                fields[name] = _copied(value)
+                fields[name] = walked_copy(value)
     except RecursionError:
         return _whole(event)
     return made
@@ -62,29 +62,30 @@ def copied_event(event: E) -> E:
 _NEW: Any = object.__new__
 
 
-def _copied(value: Any) -> Any:
+def walked_copy(value: Any) -> Any:
+    """The same; raises RecursionError for a value that is nested too deeply, or contains itself."""
     kind: Any = value.__class__
     if kind is dict:
         # Names are hashable, and so not to be changed.
         made = value.copy()
         for name, item in value.items():
-            if item.__class__ not in UNCHANGEABLE and (other := _copied(item)) is not item:
+            if item.__class__ not in UNCHANGEABLE and (other := walked_copy(item)) is not item:
                 made[name] = other
         return made
     if kind is tuple:
         for item in value:
             if item.__class__ not in UNCHANGEABLE:
-                return tuple([_copied(item) for item in value])
+                return tuple([walked_copy(item) for item in value])
         return value
     if kind is list:
-        return [item if item.__class__ in UNCHANGEABLE else _copied(item) for item in value]
+        return [item if item.__class__ in UNCHANGEABLE else walked_copy(item) for item in value]
     if kind in UNCHANGEABLE:
         return value
     if kind is set:
         return set(value)
     if isinstance(value, Enum):
         return value
-    if isinstance(value, Event) and _plain_event(type(value)):
+    if isinstance(value, Event) and is_plain_event(type(value)):
         return copied_event(value)
     names = _frozen_fields(kind)
     if names and all(getattr(value, name).__class__ in UNCHANGEABLE for name in names):
@@ -104,10 +105,12 @@ def _whole(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=1024)
-def _plain_event(kind: type[Event]) -> bool:
-    """Whether all of an event is in its `__dict__`."""
-    return kind.__new__ is object.__new__ and not any(
-        "__slots__" in base.__dict__ for base in kind.__mro__[:-1]
+def is_plain_event(kind: type[Any]) -> bool:
+    """Whether objects of a class are events whose whole content is in their `__dict__`."""
+    return (
+        issubclass(kind, Event)
+        and kind.__new__ is object.__new__
+        and not any("__slots__" in base.__dict__ for base in kind.__mro__[:-1])
     )
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from emberflow.events.codecs import encode
 
-_FIXED = frozenset({int, float, bool, type(None)})
+FIXED_SIZE = frozenset({int, float, bool, type(None)})
 _SEQUENCES = frozenset({list, tuple, set, frozenset})
 
 
 def measure(value: Any) -> int:
     """Raises NotSerializable for what cannot be stored."""
-    if value.__class__ in _FIXED:
+    if value.__class__ in FIXED_SIZE:
         return 8
     try:
         return _walk(value)
@@ -25,19 +25,19 @@ def _walk(value: Any) -> int:
     kind: Any = value.__class__
     if kind is str or kind is bytes:
         return len(value)
-    if kind in _FIXED:
+    if kind in FIXED_SIZE:
         return 8
     if kind is dict:
         total = 0
         for name, item in value.items():
             total += len(name) if name.__class__ is str else _walk(name)
             kind = item.__class__
-            total += 8 if kind in _FIXED else len(item) if kind is str else _walk(item)
+            total += 8 if kind in FIXED_SIZE else len(item) if kind is str else _walk(item)
         return total
     if kind in _SEQUENCES:
         total = 0
         for item in value:
             kind = item.__class__
-            total += 8 if kind in _FIXED else len(item) if kind is str else _walk(item)
+            total += 8 if kind in FIXED_SIZE else len(item) if kind is str else _walk(item)
         return total
     return len(encode(value))

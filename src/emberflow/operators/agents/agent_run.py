@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, ProgramChanged, shorten
 from emberflow.events.agent_events import Event, InputEvent
-from emberflow.events.copies import copied, copied_event
+from emberflow.events.copies import copied
 from emberflow.events.run_ids import ActionId, format_action, format_event, format_run
-from emberflow.operators.agents.action_errors import check_event
 from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
 from emberflow.operators.agents.guards.delayed_events import Delayed
 from emberflow.operators.agents.routes import RunnableAction
 from emberflow.operators.agents.run_memory import RunMemory
+from emberflow.operators.agents.sent_events import sent_copy
 from emberflow.operators.scope import Scope
 from emberflow.state.entry import Entry
 
@@ -146,9 +146,8 @@ class AgentRun:
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
         """The event as it will be known: ids come from where it was sent, never from what it holds."""
-        check_event(event, self.runtime.settings.max_event_bytes)
         # A copy: what the sender does to its event from here on reaches nobody.
-        sent = copied_event(event)
+        sent = sent_copy(event, self.runtime.settings.max_event_bytes)
         # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
         self._ordinal += 1
         sent.id = format_event(self.run_id, self._ordinal)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, InvalidArgument, did_you_mean, shorten
 from emberflow.events.agent_events import Event
-from emberflow.events.copies import copied_event
-from emberflow.operators.agents.action_errors import check_event
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
 from emberflow.operators.agents.guards.attempts import AttemptLog
 from emberflow.operators.agents.guards.budgets import KINDS, PAID, Amounts, BudgetKind, added, check_amount
 from emberflow.operators.agents.guards.delayed_events import Due, check_delay
 from emberflow.operators.agents.guards.questions import Approvals, Question, ask, check_question
+from emberflow.operators.agents.sent_events import sent_copy
 
 if TYPE_CHECKING:
     from emberflow.operators.agents.execution import ActionExecution
@@ -97,9 +96,8 @@ class ActionGuards:
         execution = self._execution
         execution.check_running("sends an event")
         run = execution.run
-        check_event(event, run.runtime.settings.max_event_bytes)
         # A copy: the event may be sent again, or changed, before it is stored.
-        later = copied_event(event)
+        later = sent_copy(event, run.runtime.settings.max_event_bytes)
         later.id = ""
         later.upstream_event_id = execution.event.id
         later.upstream_action_name = execution.action.name

@@ -1,0 +1,56 @@
+"""An event as it is sent: checked, and copied so that nothing its sender does later reaches anybody.
+
+The size check and the copy both walk through the event, on the hottest path of an agent. Plain events are served in one
+walk; whatever is unusual, or to be refused, goes through `check_event`, which says what is wrong, and `copied_event`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from emberflow.errors import NotSerializable
+from emberflow.events.agent_events import Event, OutputEvent
+from emberflow.events.copies import UNCHANGEABLE, copied_event, is_plain_event, walked_copy
+from emberflow.operators.agents.action_errors import check_event
+from emberflow.state.sizes import FIXED_SIZE, measure
+
+E = TypeVar("E", bound=Event)
+_OUTPUT = OutputEvent.EVENT_TYPE
+_NEW: Any = object.__new__
+
+
+def sent_copy(event: E, max_bytes: int) -> E:
+    """Raises InvalidArgument or NotSerializable for what cannot be sent."""
+    kind = event.__class__
+    if is_plain_event(kind) and not (event.type == _OUTPUT and "output" not in event.attributes):
+        try:
+            fields = event.__dict__.copy()
+            if _isolate(fields) <= max_bytes:
+                made = _NEW(kind)
+                made.__dict__ = fields
+                return made
+        except (NotSerializable, RecursionError):
+            pass  # Said properly below, or walked through by pickle.
+    check_event(event, max_bytes)
+    return copied_event(event)
+
+
+def _isolate(fields: dict[Any, Any]) -> int:
+    """Replaces what could be changed in a shallow copy by copies; returns the size of all."""
+    size = 0
+    for name, value in fields.items():
+        kind = value.__class__
+        size += len(name) if name.__class__ is str else measure(name)
+        if kind is str:
+            size += len(value)
+        elif kind in FIXED_SIZE:
+            size += 8
+        elif kind is dict and name == "attributes":
+            # Another name for the values that most events carry: one level more in the same walk.
+            fields[name] = inner = value.copy()
+            size += _isolate(inner)
+        else:
+            if kind not in UNCHANGEABLE:
+                fields[name] = walked_copy(value)
+            size += measure(value)
+    return size
