@@ -46,6 +46,7 @@ Errors travel from Spark's workers to the driver as one marker line (`to_marker`
 from __future__ import annotations
 
 import base64
+import copyreg
 import json
 import re
 from collections.abc import Iterable
@@ -56,6 +57,8 @@ from emberflow.rendering.plain_text import clean, clean_lines
 from emberflow.rendering.secret_names import scrub
 
 SHORT = 120
+_NEW_OBJECT: Any = vars(copyreg)["__newobj__"]
+"""How pickle makes an object without calling its class."""
 
 
 def shorten(value: object, limit: int = SHORT) -> str:
@@ -107,7 +110,11 @@ class EmberflowError(Exception):
         return clean_lines("\n".join(lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _stored_error, (type(self).__name__, self.message, self.cause, self.way_out, self.committed)
+        kind = type(self)
+        if kind.__module__ != __name__:
+            # A user's class may be built from other arguments, hold more, and have the name of one of ours.
+            return _NEW_OBJECT, (kind, *self.args), self.__dict__
+        return _stored_error, (kind.__name__, self.message, self.cause, self.way_out, self.committed)
 
 
 class ProgramError(EmberflowError):
@@ -321,7 +328,8 @@ class RecordedError(JobError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (*super().__reduce__()[:1], (*super().__reduce__()[1], self.names))
+        make, arguments, *state = super().__reduce__()
+        return (make, arguments, *state) if state else (make, (*arguments, self.names))
 
 
 def _recorded(  # pyright: ignore[reportUnusedFunction] - called by stored bytes
@@ -450,7 +458,10 @@ def _stored_error(
     name: str, message: str, cause: str, way_out: str, committed: str, names: tuple[str, ...] = ()
 ) -> EmberflowError:
     """Recreates an error from stored bytes, which refer to it as `emberflow._stored_error`."""
-    kind = _classes().get(name, EmberflowError)
+    kind = globals().get(name)
+    if not (isinstance(kind, type) and issubclass(kind, EmberflowError)):
+        # Of a user, as the previous version stored it.
+        kind = _classes().get(name, EmberflowError)
     if issubclass(kind, RecordedError):
         return kind(message, names=names, cause=cause, way_out=way_out, committed=committed)
     return kind(message, cause=cause, way_out=way_out, committed=committed)

@@ -10,6 +10,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from emberflow import errors
 from emberflow.agents import ChatMessage
 from emberflow.agents.chat_message import MessageRole
 from emberflow.agents.token_usage import TokenUsage
@@ -117,6 +118,55 @@ def test_a_record_without_a_field_that_was_added_later() -> None:
     known = stored_types()["StoredError"]
     found = known.read(1, {"names": ("builtins.ValueError",), "message": "no"})
     assert found == StoredError(names=("builtins.ValueError",), message="no")
+
+
+def test_a_record_that_lacks_a_field() -> None:
+    with pytest.raises(CorruptData, match=r"a stored record 'StoredError' lacks its field 'names'"):
+        stored_types()["StoredError"].read(1, {"message": "no"})
+
+
+def test_a_record_with_a_field_of_a_newer_version() -> None:
+    """Without it, the next checkpoint would lose what the newer version stored."""
+    fields = {"names": ("builtins.ValueError",), "message": "no", "severity": 3}
+    with pytest.raises(
+        CorruptData, match=r"field 'severity' of the record 'StoredError'[\s\S]*update emberflow"
+    ):
+        stored_types()["StoredError"].read(1, fields)
+
+
+class Refused(EmberflowError):
+    """Of a user: built from arguments of its own."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"refused {number}", way_out="ask again")
+        self.number = number
+
+
+class StepFailed(EmberflowError):
+    """Of a user, with the name of one of ours."""
+
+
+class Gone(RecordedError):
+    """Of a user."""
+
+
+def test_an_error_of_a_user_is_stored_with_its_class_and_attributes() -> None:
+    found = decode(encode(Refused(3)))
+    assert (type(found), found.number, found.args, str(found)) == (
+        Refused,
+        3,
+        ("refused 3",),
+        str(Refused(3)),
+    )
+    assert type(decode(encode(StepFailed("a")))) is StepFailed
+    gone = decode(encode(Gone("a", names=("x.Gone",))))
+    assert (type(gone), gone.names) == (Gone, ("x.Gone",))
+
+
+def test_an_error_of_ours_is_not_taken_for_a_users_of_the_same_name() -> None:
+    assert type(decode(encode(errors.StepFailed("a")))) is errors.StepFailed
+    marker = errors.from_marker(errors.to_marker(errors.StepFailed("a")))
+    assert type(marker) is errors.StepFailed
 
 
 def test_a_public_class_that_has_moved_is_found_and_is_the_same_key() -> None:

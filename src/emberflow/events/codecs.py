@@ -69,6 +69,14 @@ def decode(data: bytes) -> Any:
         raise CorruptData(f"{len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
 
 
+def unpickle(data: bytes | memoryview) -> Any:
+    """For pickles in forms of their own. Finds classes of ours that have moved since; raises what pickle raises."""
+    try:
+        return pickle.loads(data)
+    except (AttributeError, ImportError):
+        return StoredUnpickler(BytesIO(data)).load()
+
+
 def missing_class(data: bytes) -> str:
     """`module.Name` of the first class or function in encoded data that cannot be imported; empty if all can."""
     finder = _Finder(BytesIO(memoryview(data)[1:]))

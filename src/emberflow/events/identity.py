@@ -27,7 +27,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 from uuid import UUID
 
-from emberflow.errors import InvalidArgument, describe_cause, shorten
+from emberflow.errors import EmberflowError, InvalidArgument, RecordedError, describe_cause, shorten
 from emberflow.events.stored_types import stable_path
 
 DIGEST_BYTES = 16
@@ -247,9 +247,25 @@ def _reduced(kind: Any, value: Any, strict: bool) -> bytes:
         return _text(reduced)
     if strict and kind.__eq__ is object.__eq__:
         raise NoIdentity(f"objects of the class {kind.__qualname__} are equal to themselves only")
+    if kind.__reduce__ in _OF_ERRORS:
+        return _error(value, strict)
     make, arguments, *rest = reduced
     # State as it is, items of lists and dictionaries as sequences.
     state = [
         part if at == 0 or part is None or callable(part) else list(part) for at, part in enumerate(rest)
     ]
     return _named(b"u", make) + _encode((arguments, *state), strict=strict)
+
+
+_OF_ERRORS = (EmberflowError.__reduce__, RecordedError.__reduce__)
+
+
+def _error(error: EmberflowError, strict: bool) -> bytes:
+    """One of ours, as it was pickled when such identities were first stored: an argument of a recorded call must stay the
+    same argument, however errors are pickled today."""
+    message = (error.message, error.cause, error.way_out, error.committed)
+    if isinstance(error, RecordedError):
+        make, arguments = "emberflow.errors._recorded", (error.names, *message)
+    else:
+        make, arguments = "emberflow.errors._rebuild", (type(error).__name__, *message)
+    return b"u" + _text(make) + _encode((arguments,), strict=strict)

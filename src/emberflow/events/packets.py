@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import cloudpickle
 
-from emberflow.errors import CorruptData, NotSerializable, describe_cause, shorten
+from emberflow.errors import CheckpointError, CorruptData, NotSerializable, describe_cause, shorten
 from emberflow.events.batch import Batch
-from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable
+from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable, unpickle
 
 VERSION = 2
 MAX_RECORDS = 50_000
@@ -102,8 +102,11 @@ def decode_packet(data: bytes) -> Packet:
             way_out="run driver and workers with the same version of emberflow",
         )
     try:
-        body = pickle.loads(memoryview(data)[2:])
+        # The record of a micro-batch holds packets: the version before may have written them.
+        body = unpickle(memoryview(data)[2:])
         edge, channel, sequence, values, keys, timestamps, watermarks, watermark, at_end = body
+    except CheckpointError:
+        raise
     except Exception as error:
         raise CorruptData(
             f"a packet of {len(data)} bytes cannot be decoded", cause=describe_cause(error)

@@ -63,14 +63,23 @@ HOMES: dict[str, Home] = {
 
 
 MOVED = {
+    "emberflow.connectors.files.file_sink": "emberflow.connectors.file_sink",
     "emberflow.connectors.files.file_sink_options": "emberflow.connectors.file_sink_options",
+    "emberflow.connectors.files.file_source": "emberflow.connectors.file_source",
+    "emberflow.connectors.files.stream_formats": "emberflow.connectors.stream_formats",
+    "emberflow.events.type_information": "emberflow.streams.types",
+    "emberflow.operators.agents.runner_context": "emberflow.operators.runner_context",
     "emberflow.plan.agents.agent_plan": "emberflow.plan.agent_plan",
     "emberflow.plan.agents.config": "emberflow.plan.agent_config",
     "emberflow.plan.agents.guards": "emberflow.plan.agent_guards",
     "emberflow.plan.agents.options": "emberflow.plan.agent_options",
     "emberflow.plan.agents.resources": "emberflow.plan.resources",
+    "emberflow.plan.job_contract": "emberflow.plan.job",
+    "emberflow.testing.committed_files": "emberflow.testing.files",
+    "emberflow.testing.crashable_source": "emberflow.testing.source",
 }
-"""Modules with public classes that nobody would store but may, such as `Retry`: where they are, and where they were."""
+"""Modules with public classes that are rarely stored: where they are, and where they were. A user's function that is
+stored by value refers to the classes it uses, if only in an annotation such as `ctx: RunnerContext`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -209,15 +218,27 @@ def _reader_of_fields(kind: Any) -> Callable[[int, Any], Any]:
 
     def read(version: int, fields: dict[str, Any]) -> Any:
         made = kind.__new__(kind)
+        found = 0
         # Not by calling the class, which may be frozen, or check what was checked before.
         for name, field in known.items():
             if name in fields:
                 value = fields[name]
+                found += 1
             elif field.default_factory is not dataclasses.MISSING:
                 value = field.default_factory()
-            else:
+            elif field.default is not dataclasses.MISSING:
                 value = field.default
+            else:
+                raise CorruptData(f"a stored record {kind.__name__!r} lacks its field {name!r}")
             object.__setattr__(made, name, value)
+        if found != len(fields):
+            # Left out it would be lost with the next checkpoint.
+            unknown = next(name for name in fields if name not in known)
+            raise CorruptData(
+                f"the field {unknown!r} of the record {kind.__name__!r} is not known",
+                cause="it was stored by a newer version of emberflow",
+                way_out="update emberflow",
+            )
         return made
 
     return read

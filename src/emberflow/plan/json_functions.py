@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import importlib
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
 
 from emberflow.errors import InvalidAgent, describe_cause
+from emberflow.events.codecs import unpickle
 
 
 def name_of(function: Any) -> str:
@@ -40,7 +40,7 @@ def from_json(data: dict[str, str]) -> Callable[..., Any]:
     """Raises InvalidAgent if the function no longer exists. Unpickles: load only plans that you trust."""
     if "cloudpickle" in data:
         try:
-            return pickle.loads(base64.b64decode(data["cloudpickle"]))
+            return unpickle(base64.b64decode(data["cloudpickle"]))
         except Exception as error:
             raise InvalidAgent(
                 f"the function {data.get('name')!r} inside the plan cannot be read",

@@ -44,7 +44,7 @@ from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.wire.markers import ErrorForm
 from emberflow.engines.spark.wire.packet_rows import sink_dest
 from emberflow.errors import InvalidArgument
-from emberflow.events.fence import NO_FENCE, Fence
+from emberflow.events.fence import NO_FENCE
 from emberflow.events.private_files import make_private_folder
 from emberflow.plan.capabilities import check_capabilities, resolve_mode
 from emberflow.plan.graphs.job_graph import JobGraph, Stage, StageKind, source_of
@@ -185,8 +185,9 @@ class SparkEngine:
         streaming = resolve_mode(graph, config) is not RuntimeExecutionMode.BATCH
         if streaming and config.checkpoint_dir is not None:
             home = Path(config.checkpoint_dir).resolve()
-            fence = _own_for_frames(home, config)
+            owned = _own_for_frames(home, config)
             manifest = open_directory(graph, config, self.name)
+            fence = owned.next_epoch()
             config = replace(
                 config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism
             )
@@ -288,12 +289,12 @@ class SparkEngine:
 _frame_owners: dict[Path, Ownership] = {}
 
 
-def _own_for_frames(home: Path, config: JobConfig) -> Fence:
+def _own_for_frames(home: Path, config: JobConfig) -> Ownership:
     """A DataFrame owns its checkpoint directory as long as this process lives; the latest one in it does."""
     owned = _frame_owners.get(home) or own_directory(config)
     assert owned is not None
     _frame_owners[home] = owned
-    return owned.next_epoch()
+    return owned
 
 
 def sinks_of(graph: JobGraph) -> list[Sink[Any]]:
