@@ -13,6 +13,7 @@ HERE := $(shell printf '%s' "$(CURDIR) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 READY := $(VENV)/.ready-$(HERE)
 BENCH_READY := $(VENV)/.ready-bench-$(HERE)
 TESTS ?= tests
+WITHOUT_SPARK := not spark and not connect and not cluster and not slow and not nightly
 # Whoever asks for a part of the tests gets all of it.
 DAILY := $(if $(filter-out tests,$(TESTS)),,-m "not nightly")
 ARGS ?=
@@ -29,11 +30,11 @@ test: $(READY) ## run the tests (Spark included; without those for the night)
 test-all: $(READY) ## run all tests, those for the night too
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) $(ARGS)
 
-check: lint ## lint, and run every test that needs no Spark
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not spark and not connect and not cluster and not nightly and not slow" $(TESTS) $(ARGS)
+check: lint ## lint, and run the quick tests that need no Spark
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" $(TESTS) $(ARGS)
 
 coverage: $(READY) ## how much of src the tests without Spark run
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not spark and not connect and not cluster and not nightly and not slow" --cov --cov-report=term $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term $(TESTS) $(ARGS)
 
 torture: $(READY) ## kill jobs again and again, compare with undisturbed ones (N=200 SEED=1)
 	@$(BIN)/python -m tests.recovery.torture --runs $(or $(N),20) --seed $(or $(SEED),1) $(ARGS)

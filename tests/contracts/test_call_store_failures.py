@@ -312,6 +312,7 @@ class TestPostgres:
 
 
 class TestBuckets:
+    @pytest.mark.slow
     def test_a_server_that_is_away_is_a_failure(self, own_bucket: BucketServer) -> None:
         attempts: list[Callable[[ObjectCallStore], object]] = [
             lambda store: store.append([b"2"], sync=True),
@@ -344,6 +345,7 @@ class TestBuckets:
             assert "bucket" in caught.value.way_out
             assert_tells_no_secret(caught.value)
 
+    @pytest.mark.slow
     def test_a_failure_in_the_background_is_met_by_the_next_append(self, own_bucket: BucketServer) -> None:
         store = ObjectCallStore(f"{own_bucket.uri}/calls?{own_bucket.settings}")
         store.append([b"1"], sync=False)

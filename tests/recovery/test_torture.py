@@ -35,12 +35,14 @@ def torture(seed: int, folder: Path) -> None:
     assert result.outputs > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds("local"))
 def test_promises_are_kept_on_the_local_engine(seed: int, tmp_path: Path) -> None:
     torture(seed, tmp_path)
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.skipif(bool(spark_missing()), reason=f"A14 on Spark: {spark_missing()}")
 @pytest.mark.parametrize("seed", seeds("spark"))
 def test_promises_are_kept_on_spark(seed: int, tmp_path: Path) -> None:

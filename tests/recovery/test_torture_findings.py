@@ -26,7 +26,7 @@ from emberflow.durable.log import StoredCallLog
 from emberflow.durable.stores.file_store import FileCallStore
 from emberflow.engines.job.call_service import ThreadCalls
 from emberflow.engines.spark.driver.offsets import OffsetPlanner
-from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.wire.job_spec import dump_spec
 from emberflow.errors import ActionFailed, CheckpointUnusable
 from emberflow.event_time.clock import SystemClock
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
@@ -34,6 +34,7 @@ from emberflow.streams import DataGeneratorSource, DiscardingSink, RateLimiterSt
 from emberflow.testing import LOCAL, literal_files, read_committed
 from tests.support.recovery.billing import Billing, billed
 from tests.support.recovery.billing import bill as charge
+from tests.support.spark_specs import spec_of
 
 HANG_GUARD_S = 300
 COUNT = 20
@@ -102,17 +103,11 @@ def test_a_clock_set_back_does_not_stop_a_local_source() -> None:
 def test_a_clock_set_back_does_not_stop_the_planner_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     env = LOCAL.environment()
     env.add_source(paced_source()).sink_to(DiscardingSink())
-    spec = JobSpec(
-        graph=env.job_graph(),
+    spec = spec_of(
+        env.job_graph(),
         job_id="set back",
-        parallelism=1,
-        max_parallelism=8,
-        batch=False,
-        channels={0: 1},
         start_positions={0: [[position, False] for position in paced_source().start(1)]},
-        at_end={0: False},
         max_records=3,
-        client_dir="",
     )
     planner = OffsetPlanner(dump_spec(spec), 0)
     offset = planner.latest(planner.initial())

@@ -18,6 +18,8 @@ from tests.recovery.torture.run import Result, run_seed
 from tests.recovery.torture.run_files import RunFiles
 from tests.recovery.torture.steps import STEPS, steps_of
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan(
     seed=1,
     short=True,

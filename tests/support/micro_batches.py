@@ -17,7 +17,7 @@ import pytest
 from pyspark import TaskContext
 
 from emberflow.durable.location import CallStoreLocation
-from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.wire.job_spec import dump_spec
 from emberflow.engines.spark.wire.packet_rows import PARKED
 from emberflow.engines.spark.worker import worker_process
 from emberflow.engines.spark.worker.keyed_level import KeyedLevel
@@ -25,6 +25,7 @@ from emberflow.engines.spark.worker.packing import Row
 from emberflow.events.batch import Batch
 from emberflow.events.packets import decode_packet
 from emberflow.plan.graphs.job_graph import JobGraph
+from tests.support.spark_specs import spec_of
 
 
 class Death(Enum):
@@ -111,13 +112,9 @@ class MicroBatches:
     def __init__(
         self, graph: JobGraph, home: Path, monkeypatch: pytest.MonkeyPatch, deadline_ms: int = 40
     ) -> None:
-        spec = JobSpec(
-            graph=graph,
-            job_id="job",
-            parallelism=1,
+        spec = spec_of(
+            graph,
             max_parallelism=4,
-            batch=False,
-            channels=dict.fromkeys(range(len(graph.stages)), 1),
             at_end={stage.id: stage.level > 0 for stage in graph.stages},
             max_records=1_000,
             client_dir=str(home / "client"),

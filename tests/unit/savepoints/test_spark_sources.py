@@ -6,24 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.engines.spark.driver.offsets import OffsetPlanner
-from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.wire.job_spec import dump_spec
 from emberflow.streams import StreamExecutionEnvironment
 from emberflow.testing import TestSource
+from tests.support.spark_specs import spec_of
 
 
 def planner(folder: Path, positions: dict[int, list[list[Any]]], *, bounded: bool = False) -> OffsetPlanner:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     env.from_source(TestSource(list("abcdef"), bounded=bounded)).print()
-    spec = JobSpec(
-        graph=env.job_graph(),
-        job_id="job",
-        parallelism=1,
+    spec = spec_of(
+        env.job_graph(),
         max_parallelism=64,
-        batch=False,
-        channels={0: 1},
-        at_end={0: False},
         max_records=100,
-        client_dir="",
         start_positions=positions or {0: [[0, False]]},
         from_savepoint=bool(positions),
         hold_file=str(folder / "hold"),

@@ -23,6 +23,7 @@ from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallRecord
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.streams import StreamExecutionEnvironment
+from tests.support.spark_specs import spec_of
 
 
 async def waits(event: InputEvent, ctx: RunnerContext) -> None:
@@ -46,14 +47,9 @@ def spec(
     agent = Agent("agent").add_action("act", [InputEvent], act)
     agents_env.from_datastream(stream, lambda value: value % 7).apply(agent).to_datastream().print()
     graph: JobGraph = env.job_graph("admission")
-    return JobSpec(
-        graph=graph,
-        job_id="job",
+    return spec_of(
+        graph,
         parallelism=2,
-        max_parallelism=8,
-        batch=False,
-        channels={stage.id: 1 for stage in graph.stages},
-        at_end={stage.id: False for stage in graph.stages},
         max_records=1_000,
         client_dir=str(folder / "client"),
         calls=CallStoreLocation.in_directory(folder, "j", ""),

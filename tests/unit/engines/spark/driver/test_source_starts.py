@@ -23,6 +23,7 @@ from emberflow.plan.graphs.job_graph import JobGraph, source_of
 from emberflow.plan.job_contract import JobConfig
 from emberflow.streams import DataGeneratorSource, IterableSource, StreamExecutionEnvironment
 from emberflow.testing import TestSource
+from tests.support.spark_specs import spec_of
 
 UID = "numbers"
 HANG_GUARD_S = 120
@@ -47,20 +48,16 @@ def starts(home: Path, source: Source | None = None, parallelism: int = 2) -> li
 
 
 def planner(source: Source, begins: list[list[Any]]) -> OffsetPlanner:
-    return OffsetPlanner(dump_spec(spec_of(source, begins)), 0)
+    return OffsetPlanner(dump_spec(source_spec(source, begins)), 0)
 
 
-def spec_of(source: Source, begins: list[list[Any]], *, batch: bool = False) -> JobSpec:
-    return JobSpec(
-        graph=graph_of(source),
-        job_id="job",
+def source_spec(source: Source, begins: list[list[Any]], *, batch: bool = False) -> JobSpec:
+    return spec_of(
+        graph_of(source),
         parallelism=2,
         max_parallelism=64,
         batch=batch,
         channels={0: len(begins)},
-        at_end={0: False},
-        max_records=10,
-        client_dir="",
         start_positions={0: begins},
     )
 
@@ -261,7 +258,7 @@ def test_a_checkpoint_with_another_number_of_channels_is_refused() -> None:
 def test_a_task_of_a_batch_job_reads_from_the_positions_that_the_driver_decided(tmp_path: Path) -> None:
     """Files that came after the driver looked, and a parallelism of the source's own, change nothing."""
     source = folder_of(tmp_path, "b", "c", "d")
-    spec = spec_of(source, fresh(source, 3), batch=True)
+    spec = source_spec(source, fresh(source, 3), batch=True)
     folder_of(tmp_path, "a", "b0")
     data = dump_spec(for_stage(spec, 0))
     counts: list[int] = []
@@ -273,7 +270,7 @@ def test_a_task_of_a_batch_job_reads_from_the_positions_that_the_driver_decided(
 
 def test_only_a_source_stage_carries_positions(tmp_path: Path) -> None:
     source = DataGeneratorSource(twice, count=20)
-    spec = spec_of(source, fresh(source))
+    spec = source_spec(source, fresh(source))
     assert for_stage(spec, None).start_positions == {}
     assert for_stage(spec, 0).start_positions == {0: fresh(source)}
     spec = replace(spec, start_positions={0: fresh(source), 1: fresh(source)})

@@ -16,7 +16,7 @@ from emberflow.connectors.dataframe import DataFrameSink
 from emberflow.engines.spark.engine import SparkEngine
 from emberflow.engines.spark.wire import markers
 from emberflow.engines.spark.wire.arrow_rows import record_batches
-from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
+from emberflow.engines.spark.wire.job_spec import dump_spec
 from emberflow.engines.spark.wire.packet_rows import (
     PARKED,
     STATS,
@@ -34,6 +34,7 @@ from emberflow.events.codecs import decode
 from emberflow.events.packets import Packet, encode_packet
 from emberflow.plan.job_contract import JobConfig
 from emberflow.streams import StreamExecutionEnvironment
+from tests.support.spark_specs import spec_of
 
 
 def test_only_rows_for_sinks_are_for_sinks() -> None:
@@ -46,16 +47,8 @@ def test_a_sink_leaves_rows_that_are_not_for_it_alone() -> None:
     """Counts of parked runs, whatever they carry, and packets for stages."""
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     env.from_collection([1]).print()
-    spec = JobSpec(
-        graph=env.job_graph(),
-        job_id="job",
-        parallelism=1,
-        max_parallelism=8,
-        batch=False,
-        channels={0: 1},
-        at_end={0: False},
-        max_records=10,
-        client_dir="",
+    spec = spec_of(
+        env.job_graph(),
     )
     packet = encode_packet(
         Packet(edge=0, channel=0, sequence=0, batch=Batch([1, 2]), watermark=None, at_end=False)

@@ -34,6 +34,7 @@ from emberflow.events.packets import Packet, encode_packet
 from emberflow.plan.job_contract import JobConfig
 from emberflow.streams import StreamExecutionEnvironment
 from emberflow.testing import literal_files, read_committed
+from tests.support.spark_specs import spec_of
 
 
 class FullDisk(Sink):
@@ -61,19 +62,11 @@ class _FullWriter:
         raise OSError(errno.EIO, "the file cannot be closed")
 
 
-def spec_of(sink: Sink, fence: Fence = NO_FENCE) -> JobSpec:
+def sink_spec(sink: Sink, fence: Fence = NO_FENCE) -> JobSpec:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     env.from_collection([1]).sink_to(sink).name("out").uid("out")
-    return JobSpec(
-        graph=env.job_graph(),
-        job_id="job",
-        parallelism=1,
-        max_parallelism=8,
-        batch=False,
-        channels={0: 1},
-        at_end={0: False},
-        max_records=10,
-        client_dir="",
+    return spec_of(
+        env.job_graph(),
         fence=fence,
     )
 
@@ -87,7 +80,7 @@ def written(spec: JobSpec, value: int) -> bytes:
 @pytest.mark.parametrize("fails_in", ["write", "prepare"])
 def test_an_abort_that_fails_does_not_hide_the_cause(fails_in: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(SinkFailed) as caught:
-        written(spec_of(FullDisk(fails_in)), 1)
+        written(sink_spec(FullDisk(fails_in)), 1)
     assert caught.value.message == f"sink 'out' could not {fails_in}"
     assert "no space left on device: '/data/out/part-0'" in caught.value.cause
     assert "the file cannot be closed" in caplog.text
@@ -108,7 +101,7 @@ def batch_of_spark(owner: Ownership, number: int, log: str) -> None:
 
 
 def test_a_sink_that_was_emptied_between_two_starts_is_missed(tmp_path: Path, owner: Ownership) -> None:
-    spec = spec_of(literal_files(tmp_path / "out"), owner.next_epoch())
+    spec = sink_spec(literal_files(tmp_path / "out"), owner.next_epoch())
     config = JobConfig(parallelism=1, max_parallelism=8)
     check_sinks(spec.graph, "job", spec.fence, config, batch=False)
     batch_of_spark(owner, 0, "offsets")
@@ -128,7 +121,7 @@ def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeate
     """A sink may have committed the batch: decided anew, its output would differ and be dropped."""
     calls = tmp_path / "job" / CALLS_FOLDER
     spec = replace(
-        spec_of(literal_files(tmp_path / "out"), owner.next_epoch()),
+        sink_spec(literal_files(tmp_path / "out"), owner.next_epoch()),
         calls=CallStoreLocation(job_id="j", directory=str(calls)),
     )
     config = JobConfig(parallelism=1, max_parallelism=8)
@@ -152,7 +145,7 @@ def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeate
 def test_output_is_noted_before_a_sink_commits_it(tmp_path: Path, owner: Ownership) -> None:
     """Behind it, a kill in between would leave output that nobody misses."""
     sink = literal_files(tmp_path / "out")
-    spec = spec_of(sink, owner.next_epoch())
+    spec = sink_spec(sink, owner.next_epoch())
     check_sinks(spec.graph, "job", spec.fence, JobConfig(parallelism=1, max_parallelism=8), batch=False)
     message = written(spec, 1)
     shutil.rmtree(tmp_path / "out")
@@ -162,7 +155,7 @@ def test_output_is_noted_before_a_sink_commits_it(tmp_path: Path, owner: Ownersh
 
 
 def test_a_second_driver_is_told_whose_the_directory_is(tmp_path: Path, owner: Ownership) -> None:
-    spec = spec_of(literal_files(tmp_path / "out"))
+    spec = sink_spec(literal_files(tmp_path / "out"))
     config = JobConfig(parallelism=1, max_parallelism=8, checkpoint_dir=str(tmp_path / "job"))
     with pytest.raises(
         CheckpointInUse, match=f"{tmp_path / 'job'} is in use by another job of process {os.getpid()}"
