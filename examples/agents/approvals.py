@@ -1,15 +1,15 @@
-"""Refunds: small ones are paid at once, large ones wait for a person.
+"""Refunds: small ones are paid immediately, large ones wait for a person.
 
     emberflow run examples/agents/approvals.py --engine local
     emberflow run examples/agents/approvals.py --engine local -- state/ 600
 
-Without arguments nobody is there to answer, so that every question expires after a second and counts as rejected. With
-a directory and a number of seconds there is time to answer, from another terminal:
+Without arguments nobody answers, so every question expires after a second and counts as rejected. With a directory and
+a number of seconds there is time to answer, from another terminal:
 
     emberflow approvals list state/
     emberflow approvals answer state/ ID approve --note "loyal customer"
 
-Stop the program, answer, start it again: it goes on where it was.
+Stop the program, answer, start it again: it continues where it stopped.
 """
 
 import sys
@@ -35,7 +35,7 @@ class Pay(Event):
 
 
 class Refunds(Agent):
-    """Waits per customer: bob's 5 € come after his 480 € are decided, ann waits for nobody."""
+    """Waits per customer: bob's 5 € come after his 480 € are decided, ann does not wait for anyone."""
 
     def __init__(self, patience_ms: int) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
-"""Two agents, one behind the other: the first finds out what a support message is about, the second answers it.
+"""Two agents in sequence: the first determines the topic of a support message, the second answers it.
 
     emberflow run examples/agents/chained.py --engine local
     python examples/agents/chained.py
 
-Prints per message its topic and the answer. The second agent remembers what each customer wrote about: who comes back
-with the same topic is handed to a person, and no model is asked.
+Prints topic and answer of each message. The second agent remembers what each customer wrote about: a customer who comes
+back with the same topic is passed on to a person, without asking a model.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ MESSAGES = [
     ("cem", "Thank you, that worked."),
 ]
 
-# One script for both: each question contains what only one of the agents asks.
+# One script for both: each request contains a string that only one of the agents uses.
 SCRIPT = [
     When(matches="TOPIC.*(invoice|charged)", reply=Reply("billing", delay_s=0.1)),
     When(matches="TOPIC.*crash", reply=Reply("bug", delay_s=0.1)),
@@ -65,7 +65,7 @@ class AnswerNeeded(Event):
 class Responder(Agent):
     @action(InputEvent)
     def look_back(self, event: InputEvent, ctx: RunnerContext) -> None:
-        """Decides who answers; nothing is waited for."""
+        """Decides who answers, without waiting for anything."""
         message = event.input
         known = message["topic"] in ctx.short_term_memory.get("topics", [])
         ctx.short_term_memory.append("topics", message["topic"])
@@ -95,8 +95,8 @@ def answered(env: StreamExecutionEnvironment) -> DataStream:
     agents.add_resource("manners", ResourceType.PROMPT, Prompt.from_text("You work in support. Be friendly."))
     agents.add_resource("service", ResourceType.CHAT_MODEL_CONNECTION, service)
     agents.add_resource("support_model", ResourceType.CHAT_MODEL, model)
-    # Both agents are keyed by customer, so that no message of a customer overtakes another. The first could be keyed
-    # by a message's number as well: it remembers nothing, and all its calls would run side by side.
+    # Both agents are keyed by customer, so that messages of a customer stay in order. The first could also be keyed by
+    # a message's number: it has no memory, and all its calls would run concurrently.
     messages = env.from_collection(MESSAGES)
     topics = agents.from_datastream(messages, lambda message: message[0]).apply(Classifier()).to_datastream()
     return (

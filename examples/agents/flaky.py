@@ -3,7 +3,7 @@
     emberflow run examples/agents/flaky.py --engine local
     python examples/agents/flaky.py
 
-Prints per question what became of it. The service is a function that fails by plan, so that every run is the same.
+Prints what happened to each question. The service is a function with scripted failures, so that every run is the same.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Incidents out of a log: errors are counted per service and minute, and an agent opens, follows and closes incidents.
+"""Incidents from a log: errors are counted per service and minute, and an agent opens, updates and closes incidents.
 
     emberflow run examples/agents/incidents.py --engine local
     python examples/agents/incidents.py
@@ -49,7 +49,7 @@ SCRIPT = [
 
 
 class Errors(ProcessWindowFunction):
-    """One summary per service and minute, for minutes without errors too: it is they that end an incident."""
+    """One summary per service and minute, also for minutes without errors, which end an incident."""
 
     def process(self, key: str, context: Any, elements: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
         messages = [record["message"] for record in elements if record["level"] == "ERROR"]

@@ -3,9 +3,9 @@
     emberflow run examples/agents/review_triage.py --engine local
     python examples/agents/review_triage.py
 
-Prints a line per review with the product's average so far and its last complaints; a `!` tells a team about an unhappy
-customer, a `?` shows an answer of the model that could not be read. The reviews of a product come in their order, products
-run side by side: forty calls of 0.1 to 0.3 s take about a second and a half.
+Prints a line per review with the product's average so far and its last complaints; a `!` notifies a team about an
+unhappy customer, a `?` shows a reply of the model that could not be parsed. The reviews of a product are processed in
+order, products concurrently: forty calls of 0.1 to 0.3 s take about a second and a half.
 """
 
 import json
@@ -39,7 +39,7 @@ def verdict(satisfaction: int, *reasons: str, delay_s: float = 0.1) -> Reply:
     return Reply(json.dumps({"satisfaction": satisfaction, "reasons": reasons}), delay_s=delay_s)
 
 
-# Stands for a model: the answer depends on the review alone, and the first rule that fits gives it.
+# Takes the place of a model: the reply depends on the review alone; the first matching rule is used.
 SCRIPT = [
     When(matches="arrived (broken|cracked|dented)|in pieces", reply=verdict(1, "damage", delay_s=0.3)),
     When(matches="refund|Waste of money", reply=verdict(1, "price", delay_s=0.2)),
@@ -84,8 +84,8 @@ class ReviewTriage(Agent):
     @chat_model_connection
     @staticmethod
     def service() -> ResourceDescriptor:
-        # A real model goes here, as a class that extends BaseChatModelConnection. It is made on the worker, and
-        # that is where its key is looked up:
+        # A real model goes here, as a class that extends BaseChatModelConnection. It is created on the worker, which also
+        # looks up its key:
         #   ResourceDescriptor(clazz=MyService, base_url="https://…", api_key=Secret("MY_SERVICE_KEY"))
         return ResourceDescriptor(clazz=ScriptedChatModel, replies=SCRIPT)
 
@@ -108,7 +108,7 @@ class ReviewTriage(Agent):
             answer = json.loads(event.answer)
             stars, reasons = int(answer["satisfaction"]), answer["reasons"]
         except (ValueError, KeyError, TypeError):
-            # Models do not always keep to the form they are told.
+            # Models do not always return the requested format.
             ctx.send_event(OutputEvent({**review, "unreadable": event.answer}))
             return
         count, total = memory.get("count", 0) + 1, memory.get("total", 0) + stars
@@ -127,7 +127,7 @@ class ReviewTriage(Agent):
 
     @action(Escalation)
     def notify(self, event: Escalation, ctx: RunnerContext) -> None:
-        # A real one would write a ticket here, with `await ctx.durable_execute_async(...)`.
+        # A real one would create a ticket here, with `await ctx.durable_execute_async(...)`.
         ctx.send_event(OutputEvent({**event.review, "notify": event.team}))
 
 

@@ -1,4 +1,4 @@
-"""Enriches each order with a call to a slow service: forty calls of 100 ms, side by side.
+"""Enriches each order with a call to a slow service: forty calls of 100 ms, concurrently.
 
 python examples/streams/enrich_async.py
 """
@@ -15,7 +15,7 @@ ORDERS = [(number, ("coffee", "tea", "mug", "samovar")[number % 4]) for number i
 
 
 class PriceService(AsyncFunction):
-    """Stands for a call over the network. It answers each product's very first question with an error."""
+    """Simulates a call over the network. The first request for each product fails."""
 
     def open(self, runtime_context: Any) -> None:
         self._asked: set[str] = set()

@@ -1,4 +1,4 @@
-"""Average temperature per sensor and minute of event time; readings that come too late go to a stream of their own.
+"""Average temperature per sensor and minute of event time; late readings go to a separate stream.
 
 python examples/streams/sensor_windows.py
 """
@@ -25,7 +25,7 @@ class Reading(NamedTuple):
     celsius: float
 
 
-# In the order of arrival. Two of the roof's readings were on their way for too long: their minute was over.
+# In order of arrival. Two of the roof's readings took too long: their minute was over.
 READINGS = [
     Reading("roof", 5, 21.0),
     Reading("cellar", 12, 12.0),
@@ -44,7 +44,7 @@ LATE = OutputTag("late")
 
 
 class SplitOffLate(ProcessFunction):
-    """A reading is late if its minute is over already: its window would not take it any more."""
+    """A reading is late if its minute is over: its window no longer accepts it."""
 
     def process_element(self, value: Reading, ctx: ProcessFunction.Context) -> Iterable[Any]:
         end_of_minute_ms = (value.second // 60 + 1) * 60_000 - 1

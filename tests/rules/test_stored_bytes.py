@@ -107,9 +107,9 @@ def test_a_stored_group_names_no_module() -> None:
 def test_a_record_of_a_newer_version() -> None:
     data = encode(ERROR)
     assert data.count(b"StoredError\x94K\x01") == 1
-    with pytest.raises(CorruptData, match=r"the record 'StoredThing' is not known[\s\S]*update emberflow"):
+    with pytest.raises(CorruptData, match=r"the record 'StoredThing' is unknown[\s\S]*update emberflow"):
         decode(data.replace(b"StoredError", b"StoredThing"))
-    with pytest.raises(CorruptData, match=r"version 2 of the record 'StoredError' is not known"):
+    with pytest.raises(CorruptData, match=r"version 2 of the record 'StoredError' is unknown"):
         decode(data.replace(b"StoredError\x94K\x01", b"StoredError\x94K\x02"))
 
 

@@ -1,6 +1,6 @@
-"""Small charts as inline SVG text: lines, bars, stacked bars. No scripts; colours come from the page's style.
+"""Small charts as inline SVG: lines, bars, stacked bars. No scripts; colours come from the page's style sheet.
 
-Sizes are chosen for a card about 480 units wide, so that text stays readable when a phone scales it down.
+Sized for a card about 480 units wide, so that text stays readable when a phone scales it down.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Format = Callable[[float], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """`color` is one of the style's numbers, 1 to 6."""
+    """`color` is one of the style sheet's numbers, 1 to 6."""
 
     label: str
     color: int
@@ -64,7 +64,7 @@ def x_axis(low: float, high: float) -> Axis:
 
 
 def line_chart(series: Sequence[Series], *, title: str, x_label: str, y_format: Format) -> str:
-    """Lines over a common x axis that begins at its lowest value."""
+    """Lines over a common x axis that starts at its lowest value."""
     points = [point for item in series for point in item.points]
     if not points:
         return nothing(title)
@@ -90,7 +90,7 @@ def line_chart(series: Sequence[Series], *, title: str, x_label: str, y_format: 
 def bar_chart(
     bars: Sequence[tuple[float, float, float]], *, title: str, x_label: str, marks: dict[str, float]
 ) -> str:
-    """Bars (from, to, height) side by side, with named vertical marks."""
+    """Adjacent bars (from, to, height), with named vertical marks."""
     if not bars:
         return nothing(title)
     x, y = x_axis(bars[0][0], bars[-1][1]), y_axis(max(height for _, _, height in bars))
@@ -151,7 +151,7 @@ def legend(entries: Sequence[tuple[str, int]]) -> str:
 
 
 def nothing(title: str) -> str:
-    return f'<p class="empty">{escape(title)}: there was nothing to show.</p>'
+    return f'<p class="empty">{escape(title)}: there is nothing to show.</p>'
 
 
 def _svg(title: str, parts: Sequence[str]) -> str:

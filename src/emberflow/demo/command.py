@@ -27,7 +27,7 @@ WARM_UP_REVIEWS = 300
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the demo; 0 when every review was judged."""
+    """Runs the demo; returns 0 if every review was judged."""
     args = _parser().parse_args(argv)
     folder = Path(args.out) if args.out else Path(tempfile.mkdtemp(prefix="emberflow-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def _run(
 
 
 def _say(text: str, *, quiet: bool) -> None:
-    """A line that the next one replaces; only where somebody looks."""
+    """A line that the next one replaces; only on a terminal."""
     if not quiet and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[2K{text}")
         sys.stderr.flush()
@@ -101,7 +101,7 @@ def _checked(arrived: int, wanted: int) -> int:
     if arrived == wanted:
         return 0
     print(
-        f"{arrived:,} verdicts arrived instead of {wanted:,}: this must not happen, please report it",
+        f"{arrived:,} verdicts arrived instead of {wanted:,}: this is a bug, please report it",
         file=sys.stderr,
     )
     return 1
@@ -119,24 +119,22 @@ def _parser() -> argparse.ArgumentParser:
         "--events", type=_positive, default=REVIEWS, help=f"how many reviews (default: {REVIEWS:,})"
     )
     parser.add_argument(
-        "--rate", type=_rate, default=REVIEWS_PER_S, help=f"reviews a second (default: {REVIEWS_PER_S:g})"
+        "--rate", type=_rate, default=REVIEWS_PER_S, help=f"reviews per second (default: {REVIEWS_PER_S:g})"
     )
-    parser.add_argument(
-        "--out", metavar="DIR", help="where the report goes (default: a new folder for temporary files)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print the place of the report only")
+    parser.add_argument("--out", metavar="DIR", help="folder of the report (default: a new temporary folder)")
+    parser.add_argument("--quiet", action="store_true", help="print only the location of the report")
     return parser
 
 
 def _positive(text: str) -> int:
     number = int(text.replace(",", "").replace("_", ""))
     if number < 1:
-        raise argparse.ArgumentTypeError("at least 1 is needed")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 
 def _rate(text: str) -> float:
     number = float(text)
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("a number above zero is needed")
+        raise argparse.ArgumentTypeError("must be greater than zero")
     return number

@@ -1,4 +1,4 @@
-"""A job graph as an inline SVG: steps from top to bottom, shuffles drawn thick, steps of one stage in one colour."""
+"""A job graph as inline SVG: steps from top to bottom, shuffles drawn thick, steps of one stage in one colour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw(graph: JobGraph) -> str:
 
 
 def _places(graph: JobGraph) -> dict[int, tuple[float, float]]:
-    """Upper left corners. A step stands below its deepest input, steps of one row in the order of their inputs."""
+    """Upper left corners. A step is below its deepest input, steps of one row in the order of their inputs."""
     depth: dict[int, int] = {}
     for node in graph.stream_graph.nodes:
         depth[node.id] = max((depth[edge.source] + 1 for edge in node.inputs), default=0)
@@ -82,7 +82,7 @@ def _edges(graph: JobGraph, places: dict[int, tuple[float, float]]) -> list[str]
                 "by channel" if edge.by_channel else f"by {edge.key_name}" if edge.shuffles else edge.side_tag
             )
             if label:
-                # Beside the line's lower end, on its outer side, where lines that left one step together have parted.
+                # Next to the line's lower end, on its outer side, where lines from the same step have diverged.
                 at, anchor = (x2 - 9, "end") if x2 < x1 else (x2 + 9, "start")
                 made.append(
                     f'<text class="tick" x="{at:.1f}" y="{y2 - 12}" text-anchor="{anchor}">{escape(label)}</text>'

@@ -1,8 +1,8 @@
-"""What the demo sees while it runs, and what follows from it: latencies, rates, calls side by side.
+"""What the demo observes while it runs, and what it derives from it: latencies, rates, concurrent calls.
 
-A review's latency runs from the moment it was due at the source to the moment its verdict was delivered to this process.
-When the source began is not told by an engine; no review is made before it is due, so the review that was made soonest
-after its due moment gives it away.
+A review's latency is the time from when it was due at the source until its verdict was delivered to this process.
+Engines do not report when a source started; no review is created before it is due, so the start is derived from the
+review that was created soonest after it was due.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Outcome:
     escalations: list[Escalation]
     moods: list[Moods]
     calls: list[tuple[float, float]]
-    """When the model was asked and when it had answered, in seconds after the source's start."""
+    """When each model call started and ended, in seconds after the source's start."""
     start_ms: int
     """Event time of the first review."""
 
     @cached_property
     def first_delivery_s(self) -> float:
-        """How long the engine took to its first result: worker start-up, plans, a cold JVM."""
+        """The time until the engine's first result: worker start-up, plans, a cold JVM."""
         return min((item.delivered_s for item in self.deliveries), default=0.0)
 
     @cached_property
@@ -78,7 +78,7 @@ class Outcome:
 
     @cached_property
     def steady_from_s(self) -> float:
-        """From when on reviews found the backlog of the start-up gone: the first time the newest delivery was quick."""
+        """When the backlog of the start-up was gone: the first time the newest delivery was fast."""
         waited = sorted(self.deliveries, key=lambda item: item.created_s)
         usual = percentile([item.latency_s for item in waited[len(waited) // 2 :]], 95)
         behind = [item.created_s for item in waited if item.latency_s > 1.5 * usual]
@@ -90,8 +90,8 @@ class Outcome:
 
     @cached_property
     def in_flight(self) -> list[tuple[float, int]]:
-        """(moment, how many calls waited from then on), at every start and end of a call."""
-        # An end before a start of the same moment: calls that only touch each other do not overlap.
+        """(time, number of calls waiting from then on), at every start and end of a call."""
+        # An end before a start at the same time: calls that only touch each other do not overlap.
         changes = sorted([(end, -1) for _, end in self.calls] + [(start, 1) for start, _ in self.calls])
         waiting = 0
         found: list[tuple[float, int]] = []
@@ -102,12 +102,12 @@ class Outcome:
 
     @cached_property
     def side_by_side(self) -> int:
-        """The most calls that waited at one moment."""
+        """The maximum number of calls that waited at the same time."""
         return max((waiting for _, waiting in self.in_flight), default=0)
 
     @cached_property
     def waiting_s(self) -> float:
-        """All calls one after the other would have taken so long."""
+        """How long all calls would have taken one after another."""
         return sum(end - start for start, end in self.calls)
 
     def latencies(self) -> dict[int, float]:
@@ -141,7 +141,7 @@ def outcome(observer: Observer, *, reviews_per_s: float, start_ms: int) -> Outco
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent do not exceed; 0 without values."""
+    """The smallest value that this many percent do not exceed; 0 without values."""
     if not values:
         return 0.0
     ordered = sorted(values)
@@ -153,7 +153,7 @@ def percentiles(values: Sequence[float]) -> dict[int, float]:
 
 
 def per_second(moments: Iterable[float]) -> list[tuple[float, float]]:
-    """(second, how many), gaps included."""
+    """(second, count), gaps included."""
     counts: dict[int, int] = {}
     for moment in moments:
         counts[int(moment)] = counts.get(int(moment), 0) + 1
@@ -173,7 +173,7 @@ def latency_over_time(deliveries: Iterable[Delivery]) -> dict[int, list[tuple[fl
 
 
 def histogram(values: Sequence[float], bins: int) -> list[tuple[float, float, int]]:
-    """(from, to, how many) over equal steps; the highest percent of values shares the last one."""
+    """(from, to, count) over equal steps; the highest percent of values shares the last one."""
     if not values:
         return []
     top = max(percentile(values, 99), 1e-9)
@@ -185,7 +185,7 @@ def histogram(values: Sequence[float], bins: int) -> list[tuple[float, float, in
 
 
 def most_per_step(in_flight: Iterable[tuple[float, int]], step_s: float) -> list[tuple[float, float]]:
-    """(start of a step, most calls that waited in it), gaps included."""
+    """(start of a step, maximum number of calls that waited in it), gaps included."""
     most: dict[int, int] = {}
     last, waiting = 0, 0
     for moment, now_waiting in in_flight:

@@ -36,17 +36,17 @@ def write_report(
     """Writes the file and returns its path."""
     cards = [
         _card(
-            "Model calls side by side",
-            f"How many calls waited for the model at once, at most per half second; {result.side_by_side:,} at the peak.",
+            "Concurrent model calls",
+            f"How many calls waited for the model at the same time, maximum per half second; {result.side_by_side:,} at the peak.",
             _calls(result),
         ),
         _card("Throughput", "Reviews written and verdicts delivered, per second.", _throughput(result)),
         _card(
             "Latency over time",
-            "From a review's writing to its verdict's delivery, by second of writing.",
+            "From the writing of a review to the delivery of its verdict, by second of writing.",
             _latency(result),
         ),
-        _card("Latency", "How long the reviews took once the start-up was over.", _histogram(result)),
+        _card("Latency", "How long reviews took after the start-up.", _histogram(result)),
         '<div class="column">',
         _card(
             "Customers",
@@ -55,13 +55,13 @@ def write_report(
         ),
         _card(
             "Escalations",
-            "Unhappy customers, with what the agent remembers of their product's last complaints.",
+            "Unhappy customers, with the last complaints about their product that the agent remembers.",
             _escalations(result),
         ),
         '</div><div class="column">',
         _card(
             "The job",
-            "The agent is a step like others. Steps of one colour run in one task; a dashed line is a shuffle by key.",
+            "The agent is a step like any other. Steps of one colour run in one task; a dashed line is a shuffle by key.",
             draw(graph),
         ),
         _card("Settings and versions", "", _settings(facts, metrics, total_s)),
@@ -87,7 +87,7 @@ def _figures(result: Outcome, metrics: JobMetrics, total_s: float) -> str:
         (f"{metrics.records_in:,}", "reviews"),
         (f"{len(result.deliveries) / result.duration_s:,.0f}/s" if result.duration_s else "-", "throughput"),
         *((duration(seconds), f"latency p{percent}") for percent, seconds in latencies.items()),
-        (f"{result.side_by_side:,}", "calls at once"),
+        (f"{result.side_by_side:,}", "concurrent calls"),
         (f"{len(result.escalations):,}", "escalations"),
         (f"{total_s:.0f} s", "start to end"),
     ]
@@ -133,7 +133,7 @@ def _calls(result: Outcome) -> str:
         Series(label="waiting calls", color=5, points=most_per_step(result.in_flight, _STEP_S), filled=True)
     ]
     return line_chart(
-        series, title="Model calls side by side", x_label="seconds", y_format=lambda value: f"{value:,.0f}"
+        series, title="Concurrent model calls", x_label="seconds", y_format=lambda value: f"{value:,.0f}"
     )
 
 
@@ -159,15 +159,15 @@ def _escalations(result: Outcome) -> str:
 
 
 def elapsed(value_s: float) -> str:
-    """Clocks of two processes may differ by a little: nothing happens before the start."""
+    """Clocks of two processes may differ slightly: nothing happens before the start."""
     return f"{max(value_s, 0.0) + 0.0:.1f} s"
 
 
 def _settings(facts: RunFacts, metrics: JobMetrics, total_s: float) -> str:
     rows = [
         ("engine", facts.engine),
-        ("tasks side by side", str(facts.parallelism)),
-        ("reviews", f"{facts.reviews:,} at {facts.reviews_per_s:g} a second"),
+        ("parallel tasks", str(facts.parallelism)),
+        ("reviews", f"{facts.reviews:,} at {facts.reviews_per_s:g} per second"),
         ("model call", f"{CALL_MS[0]} to {CALL_MS[1]} ms each"),
         ("window", f"{WINDOW.total_seconds():g} s, up to {LATENESS.total_seconds():g} s out of order"),
         ("batches", f"{metrics.batches:,}"),

@@ -1,4 +1,4 @@
-"""What the demo's customers write, and the scripted model that reads it. Both depend on nothing but their input."""
+"""What the demo's customers write, and the scripted model that reads it. Both depend only on their input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("kettle", "headset", "desk lamp", "backpack", "yoga mat", "grinder")
 PRODUCTS = 1_200
 CALL_MS = (100, 300)
 
-# What a review says, how satisfied its writer is, what is complained about; how often it is written.
+# The text of a review, how satisfied its author is, what the complaint is about; how often it occurs.
 _TEXTS: tuple[tuple[str, int, str, int], ...] = (
     ("I use the {} every day and love it.", 5, "", 30),
     ("Best {} I have owned at this price.", 5, "", 20),
@@ -36,11 +36,11 @@ class Review(NamedTuple):
     written_ms: int
     """Event time."""
     made_ms: int
-    """Wall clock when the source made it; only for measuring."""
+    """Wall clock when the source created it; only for measurements."""
 
 
 class ReviewGenerator:
-    """Review number n is the same each time, apart from the moment it is made."""
+    """Review number n is the same each time, except for the time it is created."""
 
     def __init__(self, start_ms: int, reviews_per_s: float) -> None:
         self._start_ms = start_ms
@@ -56,12 +56,12 @@ class ReviewGenerator:
 
 
 def answer(messages: list[ChatMessage]) -> Reply:
-    """What the model says to a review, as JSON, after a time that looks like a model's."""
+    """The model's reply to a review, as JSON, after a realistic delay."""
     review = messages[-1].content
     stars, complaint = next(
         ((stars, complaint) for text, stars, complaint, _ in _TEXTS if _fits(review, text)), (3, "")
     )
-    # The whole request decides: the same one takes as long when it is repeated.
+    # Derived from the whole request: the same request takes the same time when it is repeated.
     delay_ms = random.Random(" ".join(map(str, messages))).uniform(*CALL_MS)
     return Reply(json.dumps({"satisfaction": stars, "complaint": complaint}), delay_s=delay_ms / 1000)
 

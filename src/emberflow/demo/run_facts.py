@@ -1,4 +1,4 @@
-"""What a run was: settings and versions, for the summary and the report."""
+"""Settings and versions of a run, for the summary and the report."""
 
 from __future__ import annotations
 

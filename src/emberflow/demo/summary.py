@@ -1,4 +1,4 @@
-"""The demo's words on the terminal."""
+"""The demo's output on the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def heading(facts: RunFacts) -> str:
     )
     return (
         f"emberflow demo: an agent reads product reviews on {where}, {facts.parallelism} tasks\n"
-        f"{facts.reviews:,} reviews of {PRODUCTS:,} products, {facts.reviews_per_s:g} a second. A chat model (scripted, no account needed)\n"
+        f"{facts.reviews:,} reviews of {PRODUCTS:,} products, {facts.reviews_per_s:g} per second. A chat model (scripted, no account needed)\n"
         f"judges each in {CALL_MS[0]}-{CALL_MS[1]} ms; the agent remembers how every product is doing and escalates unhappy customers\n"
     )
 
@@ -31,11 +31,11 @@ def heading(facts: RunFacts) -> str:
 def summary(result: Outcome, facts: RunFacts, metrics: JobMetrics, total_s: float, *, color: bool) -> str:
     windows = len({item.start_ms for item in result.moods})
     lines = [
-        ("reviews", f"{metrics.records_in:,} in {result.duration_s:.1f} s, {_rate(result):,.0f} a second"),
+        ("reviews", f"{metrics.records_in:,} in {result.duration_s:.1f} s, {_rate(result):,.0f} per second"),
         (
             "model",
             f"{len(result.calls):,} calls, {result.waiting_s:,.0f} s one by one; "
-            f"up to {result.side_by_side:,} ran side by side",
+            f"up to {result.side_by_side:,} ran concurrently",
         ),
         ("latency", f"{_latencies(result.steady_latencies())}   review written to verdict delivered"),
         (

@@ -47,7 +47,7 @@ from emberflow.testing import ScriptedChatModel
 WINDOW = timedelta(seconds=5)
 LATENESS = timedelta(milliseconds=500)
 UNHAPPY = 2
-"""Up to so many stars a customer is unhappy; one more is neutral."""
+"""Customers with up to this many stars are unhappy; one more is neutral."""
 LAST_COMPLAINTS = 3
 
 
@@ -57,7 +57,7 @@ class Verdict(NamedTuple):
     review: Review
     stars: int
     average: float
-    """Of the product so far."""
+    """The product's average so far."""
     asked_ms: float
     answered_ms: float
     """Wall clock around the model call."""
@@ -69,7 +69,7 @@ class Escalation(NamedTuple):
     team: str
     text: str
     complaints: list[str]
-    """The product's last ones, this one included."""
+    """The product's last complaints, this one included."""
     written_ms: int
 
 
@@ -93,12 +93,12 @@ class Judged(Event):
 
 
 def is_unhappy(event: Event) -> bool:
-    """A trigger may be a function of the event; "type == 'Judged' && stars <= 2" would do as well."""
+    """A trigger may be a function of the event; "type == 'Judged' && stars <= 2" would work too."""
     return isinstance(event, Judged) and event.stars <= UNHAPPY
 
 
 class ReviewTriage(Agent):
-    """Asks a model about each review, remembers how each product is doing, and escalates unhappy customers."""
+    """Asks a model about each review, tracks how each product is doing, and escalates unhappy customers."""
 
     @prompt
     @staticmethod
@@ -111,7 +111,7 @@ class ReviewTriage(Agent):
     @chat_model_connection
     @staticmethod
     def service() -> ResourceDescriptor:
-        # A real model would stand here: ResourceDescriptor(clazz=MyService, api_key=Secret("MY_SERVICE_KEY")).
+        # A real model goes here: ResourceDescriptor(clazz=MyService, api_key=Secret("MY_SERVICE_KEY")).
         return ResourceDescriptor(clazz=ScriptedChatModel, replies=answer)
 
     @chat_model_setup
@@ -208,7 +208,7 @@ def build(
     escalations_sink: Sink[Escalation],
     moods_sink: Sink[Moods],
 ) -> None:
-    """Adds the whole program to an environment; without a rate all reviews are there at once."""
+    """Adds the whole program to an environment; without a rate all reviews are available at once."""
     rate = RateLimiterStrategy.per_second(reviews_per_s) if reviews_per_s else None
     generator = ReviewGenerator(start_ms, reviews_per_s or 1000.0)
     source = DataGeneratorSource(generator, count=reviews, rate_limiter_strategy=rate)

@@ -1,1 +1,1 @@
-"""What flows through a job: batches of records, watermarks, packets, and how values become bytes."""
+"""What flows through a job: batches of records, watermarks, packets, and how values are encoded."""

@@ -1,4 +1,4 @@
-"""What flows inside an agent: `Event`, the built-in `InputEvent` and `OutputEvent`, and users' own event classes.
+"""The events of agents: `Event`, the built-in `InputEvent` and `OutputEvent`, and users' own event classes.
 
 An event class with annotated fields is a dataclass of its fields:
 
@@ -6,8 +6,8 @@ An event class with annotated fields is a dataclass of its fields:
         score: int
         reason: str = ""
 
-Ids are given by the operator when an event is sent: (key, input, ordinal) decides them, so a run that is repeated
-gives the same ids, and two events with equal contents never share one.
+The operator assigns ids when an event is sent: they are derived from (key, input, ordinal), so a repeated run produces
+the same ids, and two events with equal contents never share one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 @stored_type()
 @dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
 class Event:
-    """`type` decides which actions it triggers; `attributes` is what it carries."""
+    """`type` determines which actions it triggers; `attributes` is its content."""
 
     EVENT_TYPE: ClassVar[str] = ""
     # Not annotated as fields: they belong to the occurrence, not to what an event class declares.
@@ -69,14 +69,14 @@ class Event:
         taken = [name for name in declared if name in _TAKEN]
         if taken:
             raise InvalidAgent(
-                f"the event class {cls.__name__} declares a field {taken[0]!r}, which every event has for itself",
-                way_out=f"call the field something else, e.g. {cls.__name__.lower()}_{taken[0]}",
+                f"the event class {cls.__name__} declares a field {taken[0]!r}, which every event already has",
+                way_out=f"rename the field, e.g. to {cls.__name__.lower()}_{taken[0]}",
             )
         if "__init__" not in cls.__dict__ and (declared or cls.__init__ is Event.__init__):
             dataclasses.dataclass(eq=False, repr=False)(cls)
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached by event classes made of fields: their attributes are their fields.
+        # Only reached for event classes with fields: their attributes are their fields.
         if name == "attributes" and dataclasses.is_dataclass(self):
             found = self.__dict__
             return {
@@ -85,7 +85,7 @@ class Event:
         raise AttributeError(f"{type(self).__name__!r} event has no attribute {name!r}", name=name, obj=self)
 
     def get_type(self) -> str:
-        """What decides which actions the event triggers."""
+        """The type, which determines the actions that the event triggers."""
         return self.type
 
     def get_attr(self, name: str) -> Any:
@@ -101,7 +101,7 @@ class Event:
 
     @classmethod
     def from_event(cls: type[E], event: Event) -> E:
-        """The same occurrence as an event of this class; raises if an attribute is missing."""
+        """The same occurrence as an instance of this class; raises `InvalidArgument` if an attribute is missing."""
         if cls is Event or isinstance(event, cls):
             return event  # pyright: ignore[reportReturnType]
         made: Any = cls.__new__(cls)
@@ -113,7 +113,7 @@ class Event:
         return made.reconstruct_from(event)
 
     def reconstruct_from(self: E, source: Event) -> E:
-        """Takes over the identity of the event that this one is a typed form of."""
+        """Takes over the identity of the event that this one was converted from."""
         self.id = source.id
         self.upstream_event_id = source.upstream_event_id
         self.upstream_action_name = source.upstream_action_name
@@ -121,7 +121,7 @@ class Event:
 
     @classmethod
     def from_json(cls, json_str: str) -> Event:
-        """An event out of its JSON form; raises `InvalidArgument` if it is none."""
+        """Reads an event from JSON; raises `InvalidArgument`."""
         try:
             data: Any = json.loads(json_str)
             kind = data["type"]
@@ -134,7 +134,7 @@ class Event:
         return event
 
     def __eq__(self, other: object) -> bool:
-        """Equal in kind and contents; ids do not count."""
+        """Equal in type and contents; ids are ignored."""
         if not isinstance(other, Event):
             return NotImplemented
         return self.type == other.type and self.attributes == other.attributes
@@ -173,13 +173,13 @@ class OutputEvent(Event):
 
     @property
     def output(self) -> Any:
-        """What leaves downstream."""
+        """The value that is emitted downstream."""
         return self.attributes["output"]
 
 
 @stored_type()
 class ErrorEvent(Event):
-    """An action failed for good. An agent with an action for this event deals with the error itself."""
+    """An action failed finally. An agent with an action for this event handles the error itself."""
 
     EVENT_TYPE: ClassVar[str] = "_error_event"
 
@@ -199,7 +199,7 @@ class ErrorEvent(Event):
 
     @property
     def event(self) -> Event:
-        """What the action was triggered by."""
+        """The event that triggered the action."""
         return self.attributes["event"]
 
     @property
@@ -209,12 +209,12 @@ class ErrorEvent(Event):
 
     @property
     def message(self) -> str:
-        """What the error says."""
+        """The error message."""
         return self.attributes["message"]
 
     @property
     def attempts(self) -> int:
-        """How often the action was tried."""
+        """The number of attempts."""
         return self.attributes["attempts"]
 
 
@@ -227,7 +227,7 @@ class EventType:
 
 
 def fields_of(kind: type[Event]) -> list[str] | None:
-    """The attributes an event class declares; None if it may carry anything."""
+    """The attributes an event class declares; None if it may have any."""
     if kind in (InputEvent, OutputEvent):
         return ["input"] if kind is InputEvent else ["output"]
     if kind is ErrorEvent:

@@ -1,7 +1,7 @@
-"""Batches: runs of records of one channel, kept in columns.
+"""Batches: consecutive records of one channel, stored in columns.
 
-Operators hand batches to each other instead of single records, so that a chain of maps costs one list
-comprehension per step. A batch is never changed once it was handed on: steps share its columns.
+Operators pass batches instead of single records, so that a chain of maps costs one list comprehension per step. A batch
+is never changed after it was passed on: steps share its columns.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 MIN_WATERMARK = -(2**63)
-"""Nothing is known yet about event time."""
+"""Event time is not known yet."""
 MAX_WATERMARK = 2**63 - 1
 """+∞: the input has ended."""
 
@@ -18,9 +18,9 @@ MAX_WATERMARK = 2**63 - 1
 class Batch:
     """Columns of equal length.
 
-    `timestamps` is None where no record has an event time. `watermarks[i]` is the watermark in force *before*
-    record i, so that the outcome does not depend on where a stream was cut into batches; None where the
-    watermark does not move within the batch. `keys` is set behind key_by().
+    `timestamps` is None if no record has an event time. `watermarks[i]` is the watermark in force *before* record i, so
+    that the result does not depend on where a stream is split into batches; None if the watermark does not change within
+    the batch. `keys` is set after key_by().
     """
 
     __slots__ = ("keys", "timestamps", "values", "watermarks")

@@ -1,7 +1,7 @@
-"""Python values as bytes and back.
+"""Encodes Python values as bytes.
 
-pickle carries everything that both sides can import; what it refuses (a lambda, a class made inside a
-function) goes through cloudpickle. The first byte says which, so that a reader never guesses.
+pickle handles everything that both sides can import; what it rejects (a lambda, a class defined in a function) goes
+through cloudpickle. The first byte names the codec, so that a reader never guesses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _missing_classes: Callable[[bytes], None] | None = None
 
 
 def encode(value: Any) -> bytes:
-    """Bytes of a value; raises NotSerializable."""
+    """Encodes a value; raises NotSerializable."""
     try:
         return _PICKLE_TAG + pickle.dumps(value, 5)
     except Exception:
@@ -39,14 +39,14 @@ def encode(value: Any) -> bytes:
             return _CLOUDPICKLE_TAG + cloudpickle.dumps(value, 5)
         except Exception as error:
             raise NotSerializable(
-                f"the value {shorten(value)} cannot be serialised",
+                f"the value {shorten(value)} cannot be serialized",
                 cause=describe_cause(error),
-                way_out="keep locks, connections and open files out of records and state; open them in open()",
+                way_out="keep locks, connections and open files out of records and state; create them in open()",
             ) from error
 
 
 def decode(data: bytes) -> Any:
-    """The value behind `encode`'s bytes; raises CorruptData."""
+    """Decodes bytes written by `encode`; raises CorruptData, or ClassMissing."""
     if not data or data[0] not in (PICKLE, CLOUDPICKLE):
         raise CorruptData(f"{len(data)} bytes with an unknown codec cannot be read")
     try:
@@ -62,9 +62,9 @@ def decode(data: bytes) -> Any:
         missing = missing_class(data) if isinstance(error, AttributeError | ImportError) else ""
         if missing:
             raise ClassMissing(
-                f"what is stored needs {missing}, which cannot be imported",
+                f"stored data needs {missing}, which cannot be imported",
                 cause=describe_cause(error),
-                way_out=f"bring {missing} back: what has moved must still be importable under its old name",
+                way_out=f"restore {missing}: a class that was moved must still be importable under its old name",
             ) from error
         raise CorruptData(f"{len(data)} bytes cannot be decoded", cause=describe_cause(error)) from error
 
@@ -88,7 +88,7 @@ def missing_class(data: bytes) -> str:
 
 
 class StoredUnpickler(pickle.Unpickler):
-    """Also finds classes of ours that have moved since they were stored without a stable name."""
+    """Also finds our own classes that have moved since they were stored without a stable name."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         try:
@@ -112,14 +112,14 @@ class _Finder(StoredUnpickler):
 
 
 def use_for_missing_classes(handler: Callable[[bytes], None]) -> None:
-    """For tools that look at state without its program: `handler` gets pickled bytes with classes that cannot be
+    """For tools that read state without its program: `handler` receives pickled bytes with classes that cannot be
     imported, and makes them importable."""
     global _missing_classes
     _missing_classes = handler
 
 
 def find_unserializable(values: list[Any]) -> Any:
-    """The first value that cannot be encoded, to be named in an error; None if all can."""
+    """The first value that cannot be encoded, for an error message; None if all can."""
     for value in values:
         try:
             encode(value)

@@ -1,7 +1,7 @@
-"""Copies that isolate: what an action sends, remembers or is given is not changed by what it, or another, does later.
+"""Copies for isolation: what an action sends, stores or receives is not affected by later changes.
 
-Plain data is copied here, quickly; what cannot be changed is its own copy; everything else is left to `copy.deepcopy`,
-and to pickle where that fails.
+Plain data is copied here, quickly; immutable values are their own copies; everything else is left to `copy.deepcopy`,
+and to pickle if that fails.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNCHANGEABLE = frozenset(
 
 
 def copied(value: Any) -> Any:
-    """A value that is equal and shares nothing that could be changed."""
+    """An equal value that shares nothing mutable."""
     if value.__class__ in UNCHANGEABLE:
         return value
     try:
@@ -43,12 +43,12 @@ def copied(value: Any) -> Any:
 
 
 def copied_event(event: E) -> E:
-    """The same occurrence, for somebody else."""
+    """The same event for another receiver."""
     kind = event.__class__
     if not is_plain_event(kind):
         return copied(event)
     made = _NEW(kind)
-    # Most of it cannot be changed, so that the rest is put into a shallow copy.
+    # Most of it is immutable, so a shallow copy is made and the rest is replaced in it.
     made.__dict__ = fields = event.__dict__.copy()
     try:
         for name, value in event.__dict__.items():
@@ -66,7 +66,7 @@ def walked_copy(value: Any) -> Any:
     """The same; raises RecursionError for a value that is nested too deeply, or contains itself."""
     kind: Any = value.__class__
     if kind is dict:
-        # Names are hashable, and so not to be changed.
+        # Names are hashable and therefore not changed.
         made = value.copy()
         for name, item in value.items():
             if item.__class__ not in UNCHANGEABLE and (other := walked_copy(item)) is not item:
@@ -100,7 +100,7 @@ def _whole(value: Any) -> Any:
         try:
             return decode(encode(value))
         except EmberflowError:
-            # A lock, a connection. Whoever has to store it says so.
+            # A lock or a connection: the code that has to store it reports the error.
             return value
 
 
@@ -116,7 +116,7 @@ def is_plain_event(kind: type[Any]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _frozen_fields(kind: Any) -> tuple[str, ...]:
-    """Of a frozen dataclass."""
+    """The fields of a frozen dataclass."""
     if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         return ()
     return tuple(field.name for field in dataclasses.fields(kind))

@@ -1,7 +1,7 @@
-"""The fencing epoch of a checkpoint directory: whether this start of a job may still make something visible.
+"""The fencing epoch of a checkpoint directory: whether this start of a job may still make output visible.
 
-An owner takes the next epoch by creating `owners/{epoch}.json` (`engines/job/ownership.py`). A `Fence` travels to
-workers and is checked wherever something is committed: by engines, the call log, approvals and sinks. It only reads.
+An owner takes the next epoch by creating `owners/{epoch}.json` (`engines/job/ownership.py`). A `Fence` is sent to
+workers and checked wherever something is committed: by engines, the call log, approvals and sinks. It only reads.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Fence:
     epoch: int = 0
 
     def check(self) -> None:
-        """Raises OwnershipLost if another owner has begun since."""
+        """Raises OwnershipLost if another owner has started since."""
         if self.epoch and not self._is_newest():
             raise self.lost()
 
     def check_if_reachable(self) -> None:
-        """The same for a worker, which may be on a machine that does not see the directory."""
+        """Like `check`, for a worker that may be on a machine without access to the directory."""
         if self.epoch and not self._is_newest() and os.path.isdir(os.path.join(self.directory, FOLDER)):
             raise self.lost()
 
     def explained(self, error: EmberflowError) -> EmberflowError:
-        """The error of a job; if it could not write because it was replaced, that is the reason, whatever the error says."""
+        """The error of a job; OwnershipLost if the job failed because it was replaced, whatever the error says."""
         if isinstance(
             error, EngineFailed | WorkerLost | CallLogFailed | SinkFailed | SinkMismatch | CheckpointUnusable
         ):
@@ -60,7 +60,7 @@ class Fence:
         return error
 
     def _is_newest(self) -> bool:
-        # Each owner takes the number behind the newest; old claims are removed, so one's own may be gone as well.
+        # Each owner takes the number after the newest; old claims are removed, so one's own may be gone too.
         return os.path.exists(claim_path(self.directory, self.epoch)) and not os.path.exists(
             claim_path(self.directory, self.epoch + 1)
         )
@@ -77,10 +77,10 @@ class Fence:
             + (f"{by} has taken it over" if by else f"its {FOLDER} folder was removed"),
             cause=f"this start has fencing epoch {self.epoch}"
             + (f", the new owner {newest}" if newest > self.epoch else ""),
-            way_out="let the new owner go on; if it should not have begun, stop it and start this job again"
+            way_out="let the new owner continue; if it was started by mistake, stop it and start this job again"
             if by
-            else "stop whoever removes files there, then start the job again",
-            committed="this process commits nothing more; the new owner goes on from the last checkpoint",
+            else "stop whatever removes files there, then start the job again",
+            committed="this process commits nothing more; the new owner continues from the last checkpoint",
         )
 
 
@@ -88,7 +88,7 @@ NO_FENCE = Fence()
 
 
 def read_owner(path: Path) -> dict[str, Any]:
-    """Who signed a file; for people only, so what cannot be read is left out."""
+    """The owner recorded in a file; informational, so an unreadable file is ignored."""
     try:
         found = json.loads(path.read_text())
         return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

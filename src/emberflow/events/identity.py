@@ -1,16 +1,16 @@
-"""Identities: what runs, calls, events, questions and dead letters are known by, wherever they are stored or shown.
+"""Identities of runs, calls, events, approvals and dead letters, wherever they are stored or shown.
 
 An identity is a 128-bit digest of a canonical encoding that includes the type. 32-bit hashes (`key_groups.py`) decide
-where a key is processed, never who it is: different keys may share one.
+where a key is processed, never its identity: different keys may share one.
 
-The rule: two values have the same identity if and only if they are the same key to a dictionary, because that is how
+The rule: two values have the same identity if and only if they are the same key in a dictionary, because that is how
 state is found. 1, 1.0, True and Decimal(1) are one key and have one identity; 1 and "1" and b"1" are three. A named tuple
-is its plain tuple. Other objects are taken by class and by what makes them equal: a dataclass by the fields that it
+equals its plain tuple. Other objects are encoded by class and by what makes them equal: a dataclass by the fields that it
 compares, an enum by its member, everything else by what pickle would keep of it (`__reduce_ex__`), never by pickled
-bytes, which differ between equal objects. Classes and functions are known by module and qualified name.
+bytes, which differ between equal objects. Classes and functions are encoded by module and qualified name.
 
-What cannot be told apart after a restart has no identity: NaN, anywhere in the value, objects that are equal to
-themselves only, lambdas and functions made inside functions.
+Values that cannot be distinguished after a restart have no identity: NaN, anywhere in the value, objects that are equal
+only to themselves, lambdas and functions defined in functions.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from emberflow.events.stored_types import stable_path
 
 DIGEST_BYTES = 16
 DIGITS = 2 * DIGEST_BYTES
-"""Of an identity as text; those of the first version had 16, made of a 32-bit hash."""
+"""Digits of an identity as a string; those of version 1 had 16, from a 32-bit hash."""
 PLAIN = frozenset({str, int, bool, bytes})
 """Types whose values always have an identity."""
 _LARGEST_POWER = 5_000
-"""Decimals with more digits than this are not compared with whole numbers: they would have to be written out."""
+"""Decimals with more digits than this are not compared with whole numbers: they would have to be expanded."""
 
 
 class NoIdentity(Exception):
-    """The value, or a part of it, cannot be told apart after a restart."""
+    """The value, or a part of it, cannot be identified after a restart."""
 
 
 def identity_of(key: Any, owner: str = "") -> str:
@@ -52,12 +52,12 @@ def identity_of(key: Any, owner: str = "") -> str:
         raise InvalidArgument(
             f"the key {shorten(key)} has no identity that survives a restart",
             cause=reason,
-            way_out="let the key selector return strings, numbers, or tuples or frozen dataclasses of them",
+            way_out="return strings, numbers, or tuples or frozen dataclasses of them from the key selector",
         ) from error
 
 
 def fingerprint(value: Any) -> str:
-    """The same for values that are not keys, such as arguments; what has no identity counts as its type."""
+    """The identity of a value that is not a key, such as an argument; what has no identity counts as its type."""
     try:
         return _digest(_encode(value, strict=False))
     except RecursionError:
@@ -65,7 +65,7 @@ def fingerprint(value: Any) -> str:
 
 
 def text_identity(*parts: str) -> str:
-    """Of a name made of texts; ("a", "bc") and ("ab", "c") differ."""
+    """The identity of a name made of strings; ("a", "bc") and ("ab", "c") differ."""
     return _digest(_encode(parts, strict=True))
 
 
@@ -74,7 +74,7 @@ def _digest(data: bytes) -> str:
 
 
 def _encode(value: Any, *, strict: bool) -> bytes:
-    """No encoding is the beginning of another one, so that a sequence of them can be read in one way only."""
+    """No encoding is a prefix of another one, so that a sequence of them is unambiguous."""
     kind: Any = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is str:
         return _text(value)
@@ -95,7 +95,7 @@ def _encode(value: Any, *, strict: bool) -> bytes:
     except Exception as error:
         if strict:
             raise NoIdentity(f"{shorten(value)}: {describe_cause(error)}") from error
-        # A connection, a lock, a generator: its type has to do.
+        # A connection, a lock, a generator: use its type.
         return _named(b"?", kind)
 
 
@@ -117,7 +117,7 @@ def _named(tag: bytes, thing: Any) -> bytes:
     return tag + _text(stable_path(thing))
 
 
-# numbers: equal ones of any type have one encoding
+# numbers: equal numbers of any type have the same encoding
 
 
 def _float(value: float, strict: bool) -> bytes:
@@ -142,7 +142,7 @@ def _decimal(value: Decimal, strict: bool) -> bytes:
     exponent: Any = value.as_tuple().exponent
     if not value or max(abs(value.adjusted()), abs(exponent)) <= _LARGEST_POWER:
         return _fraction(Fraction(value) if value else Fraction(0), strict)
-    # Not by normalize(), which rounds.
+    # Not with normalize(), which rounds.
     digits = "".join(map(str, value.as_tuple().digits)).encode()
     kept = digits.strip(b"0")
     power = exponent + len(digits) - len(digits.rstrip(b"0"))
@@ -178,7 +178,7 @@ _BASES: tuple[tuple[Any, Callable[[Any, bool], bytes]], ...] = (
 
 @functools.lru_cache(maxsize=10_000)
 def _as_base(kind: Any) -> Callable[[Any, bool], bytes] | None:
-    """How a class is encoded whose objects are equal to those of a built-in class."""
+    """How to encode a class whose objects are equal to those of a built-in class."""
     for base, encode in _BASES:
         if issubclass(kind, base):
             same = kind.__eq__ is base.__eq__ and kind.__hash__ is base.__hash__
@@ -200,7 +200,7 @@ def _other(kind: Any, value: Any, strict: bool) -> bytes:
         plain = value.item()
         if type(plain).__module__ != "numpy" and hash(plain) == hash(value) and plain == value:
             return _encode(plain, strict=strict)
-    # The next ones are no keys themselves, but parts of keys and arguments.
+    # The following are not keys themselves, but parts of keys and arguments.
     if isinstance(value, list):
         return _items(b"l", value, strict)
     if isinstance(value, dict):
@@ -218,7 +218,9 @@ def _other(kind: Any, value: Any, strict: bool) -> bytes:
 
 def _function(value: Any, strict: bool) -> bytes:
     if strict and "<" in value.__qualname__:
-        raise NoIdentity(f"{value.__qualname__} cannot be told from others made in the same place")
+        raise NoIdentity(
+            f"{value.__qualname__} cannot be distinguished from others defined in the same place"
+        )
     owner = getattr(value, "__self__", None)
     return _named(b"u", value) + _encode(None if isinstance(value, FunctionType) else owner, strict=False)
 
@@ -241,16 +243,16 @@ def _object(kind: Any, value: Any, strict: bool) -> bytes:
 
 
 def _reduced(kind: Any, value: Any, strict: bool) -> bytes:
-    """By what pickle would keep."""
+    """Encodes what pickle would keep."""
     reduced: Any = value.__reduce_ex__(4)
     if reduced.__class__ is str:
         return _text(reduced)
     if strict and kind.__eq__ is object.__eq__:
-        raise NoIdentity(f"objects of the class {kind.__qualname__} are equal to themselves only")
+        raise NoIdentity(f"objects of the class {kind.__qualname__} are equal only to themselves")
     if kind.__reduce__ in _OF_ERRORS:
         return _error(value, strict)
     make, arguments, *rest = reduced
-    # State as it is, items of lists and dictionaries as sequences.
+    # State unchanged, items of lists and dictionaries as sequences.
     state = [
         part if at == 0 or part is None or callable(part) else list(part) for at, part in enumerate(rest)
     ]

@@ -1,9 +1,9 @@
 """Stable hashes and key groups.
 
-A key belongs to the same group in every process, on every engine and after every restart, so Python's own
-seeded `hash` is never used. Keys that compare equal in Python (1, 1.0 and True; a named tuple and its plain tuple)
-fall into one group. Objects are taken by class and fields, never by their pickled bytes: those differ between equal
-objects whose fields happen to share a string.
+A key belongs to the same group in every process, on every engine and after every restart, so Python's own seeded `hash`
+is never used. Keys that compare equal in Python (1, 1.0 and True; a named tuple and its plain tuple) are in the same group.
+Objects are hashed by class and fields, never by their pickled bytes, which differ between equal objects whose fields
+happen to share a string.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _of_other(key: Any) -> int:
         return crc32(str.encode(key, "utf-8", "surrogatepass"))
     if isinstance(key, frozenset | set):
         return _of_set(key)
-    # Lists and dictionaries are no keys themselves, but fields of keys.
+    # Lists and dictionaries are not keys themselves, but fields of keys.
     if isinstance(key, list):
         return _of_sequence(key)
     if isinstance(key, dict):
@@ -80,7 +80,7 @@ def _of_other(key: Any) -> int:
 
 
 def _fields(key: Any) -> Any:
-    """What makes an object equal to another of its class."""
+    """The fields that make an object equal to another of its class."""
     if isinstance(key, Enum):
         return key.name
     if isinstance(key, datetime) and key.utcoffset() is not None:
@@ -99,7 +99,7 @@ def _fields(key: Any) -> Any:
 
 
 def _mix(number: int) -> int:
-    """The finaliser of murmur3 over the number's low and high bits."""
+    """The finalizer of murmur3 over the number's low and high bits."""
     value = (number ^ (number >> 32)) & _MASK
     value ^= value >> 16
     value = value * 0x85EBCA6B & _MASK
@@ -109,8 +109,8 @@ def _mix(number: int) -> int:
 
 
 class NoKeyGroup(Exception):
-    """A key whose value cannot be read like that of any stored object (it holds a lock, say), so that no other process
-    would find the same group for it."""
+    """A key whose value cannot be read like that of a stored object (it contains a lock, for example), so that another
+    process would not find the same group for it."""
 
     def __init__(self, key: Any) -> None:
         super().__init__(f"the key of class {type(key).__name__} has no group")
@@ -118,7 +118,7 @@ class NoKeyGroup(Exception):
 
 
 class KeyGroups(dict[Any, int]):
-    """key -> group, remembering what it worked out: `groups[key]` costs a dictionary look-up once a key is known."""
+    """key -> group, with a cache: `groups[key]` costs a dictionary lookup once a key is known."""
 
     def __init__(self, max_parallelism: int) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class KeyGroups(dict[Any, int]):
         try:
             group = _mix(stable_hash(key)) % self.max_parallelism
         except EmberflowError:
-            raise  # Says more: of a class that cannot be imported here.
+            raise  # More specific: a class that cannot be imported here.
         except Exception as error:
             raise NoKeyGroup(key) from error
         if len(self) >= _CACHE_LIMIT:

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class OutputTag(Generic[T]):
-    """Names a side output; two tags with one id are the same tag.
+    """Names a side output; two tags with the same id are the same tag.
 
     A function yields `(tag, value)`, and `stream.get_side_output(tag)` of its step is a `DataStream[T]`. The type is
-    written as `OutputTag[str]("rejected")`, or given as `type_info`. An empty id raises `InvalidArgument`.
+    given as `OutputTag[str]("rejected")` or as `type_info`. An empty id raises `InvalidArgument`.
 
     ```python
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ class OutputTag(Generic[T]):
 
     def __init__(self, tag_id: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
         if not tag_id:
-            raise InvalidArgument("an OutputTag needs a name that is not empty")
+            raise InvalidArgument("an OutputTag needs a non-empty name")
         self.tag_id = tag_id
         self.type_info = type_info
 

@@ -1,6 +1,6 @@
 """Packets: what one channel sends to one key group in one batch, as bytes.
 
-The layout is versioned: version byte, codec byte, body. Integers travel as one block of 64-bit numbers.
+The layout is versioned: version byte, codec byte, body. Integers are stored as one block of 64-bit numbers.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable, un
 VERSION = 2
 MAX_RECORDS = 50_000
 MAX_BYTES = 8 * 1024 * 1024
-"""A packet with more records or bytes is cut, so that no row grows without bound. One record is never cut."""
+"""A packet with more records or bytes is split, so that no row grows without bound. A record is never split."""
 _NO_TIMESTAMP = {1: -(2**63) + 1, 2: -(2**63)}
-"""In place of None, by version. No record has the second one, which is Flink's as well."""
+"""Stored instead of None, by version. No record has the second value, which Flink uses too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Packet:
 
 
 def encode_packet(packet: Packet) -> bytes:
-    """Bytes of a packet; raises NotSerializable naming the first bad value."""
+    """Encodes a packet; raises NotSerializable with the first value that cannot be encoded."""
     batch = packet.batch
     body = (
         packet.edge,
@@ -65,12 +65,12 @@ def encode_packet(packet: Packet) -> bytes:
         raise NotSerializable(
             f"the value {shorten(culprit)} cannot be sent to the next step",
             cause=describe_cause(error),
-            way_out="send plain data; open locks, connections and files in open() of the step that uses them",
+            way_out="send plain data; create locks, connections and files in open() of the step that uses them",
         ) from error
 
 
 def encode_cut(batch: Batch, make: Callable[[Batch, bool], Packet]) -> Iterator[tuple[Packet, bytes]]:
-    """A batch as packets within the limits, in order. `make(part, is_last)` makes a part's packet."""
+    """Encodes a batch as packets within the limits, in order. `make(part, is_last)` creates the packet of a part."""
 
     def cut(part: Batch, last: bool) -> Iterator[tuple[Packet, bytes]]:
         if len(part) <= MAX_RECORDS:
@@ -95,7 +95,7 @@ def _slice(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def decode_packet(data: bytes) -> Packet:
-    """The packet behind the bytes; raises CorruptData."""
+    """Decodes a packet; raises CorruptData."""
     if len(data) < 2 or data[0] not in _NO_TIMESTAMP or data[1] not in (PICKLE, CLOUDPICKLE):
         raise CorruptData(
             f"a packet of {len(data)} bytes has an unknown version",

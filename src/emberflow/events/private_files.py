@@ -1,7 +1,7 @@
-"""Files and directories for this user only, whatever the umask is: what a job stores holds prompts and answers.
+"""Files and directories for this user only, whatever the umask is: what a job stores contains prompts and answers.
 
-Everything that is written below a checkpoint directory, into a savepoint or an event log goes through here. The output of
-a file sink belongs to the user and keeps the umask.
+Everything that is written to a checkpoint directory, a savepoint or an event log goes through here. The output of a file
+sink belongs to the user and follows the umask.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _OTHERS = 0o077
 
 
 def make_private_folder(folder: str | os.PathLike[str]) -> None:
-    """Like mkdir -p, every new directory with mode 0700. The last one is closed for other users if it was there already
-    and belongs to this one. Raises OSError."""
+    """Like mkdir -p, every new directory with mode 0700. If the last one exists and belongs to this user, it is restricted
+    to this user. Raises OSError."""
     path = Path(folder)
     if not make_folders(path):
         found = path.stat()
@@ -25,7 +25,7 @@ def make_private_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def make_folders(path: Path) -> bool:
-    """Like mkdir -p, every new directory with mode 0700; what exists stays as it is. False if the last one was there."""
+    """Like mkdir -p, every new directory with mode 0700; existing ones are unchanged. False if the last one existed."""
     try:
         path.mkdir(FOLDER_MODE)
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def make_folders(path: Path) -> bool:
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """`os.open` with mode 0600; closes a file of this user that was there already for others. Fits `open(opener=…)`."""
+    """`os.open` with mode 0600; restricts an existing file of this user. For `open(opener=…)`."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
     try:
         found = os.fstat(descriptor)
@@ -52,14 +52,14 @@ def open_private(path: str | os.PathLike[str], flags: int) -> int:
 
 
 def write_private(path: str | os.PathLike[str], text: str) -> None:
-    """Replaces what was there; neither atomic nor synced. Raises OSError."""
+    """Replaces a file; neither atomic nor synced. Raises OSError."""
     with open(path, "w", encoding="utf-8", opener=open_private) as file:
         file.write(text)
 
 
 def written_by_others(folder: Path) -> str | None:
-    """How users other than this one and root can change a directory, if they can. This user's own group counts as this
-    user: where the umask is 002, every user has one."""
+    """How users other than this one and root can change a directory, or None if they cannot. This user's own group counts
+    as this user: where the umask is 002, every user has one."""
     found = folder.stat()
     if found.st_uid not in (0, os.geteuid()):
         return f"it belongs to the user {found.st_uid}"

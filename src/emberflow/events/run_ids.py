@@ -6,8 +6,8 @@
     call     <action><number within the action>
     outcome  <action>end
 
-Ids travel as strings: through state, the call log, events and questions. Nothing outside of this module knows their form.
-The functions format parts that the caller already holds as strings, without making an object for each id.
+Ids are stored and sent as strings: in state, the call log, events and approvals. No other module knows their format.
+The functions format parts that the caller already has as strings, without creating an object for each id.
 """
 
 from __future__ import annotations

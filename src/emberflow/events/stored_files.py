@@ -1,7 +1,7 @@
-"""Small files that survive a restart: written whole or not at all, and checked when they are read.
+"""Small files that survive a restart: written atomically, verified when they are read.
 
-Manifests, counters and ledgers of engines, savepoints and sinks are JSON objects with a checksum over everything else in
-them. A file that fails its check is `CorruptData` that names the file; it is never taken for another value or for absent.
+Manifests, counters and ledgers of engines, savepoints and sinks are JSON objects with a checksum over all other fields.
+A file that fails its check raises `CorruptData` with its name; it never counts as a different value or as absent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CHECKSUM = "checksum"
 
 
 def write_json(path: Path, body: Mapping[str, Any]) -> None:
-    """An object with its checksum, atomically. Raises OSError."""
+    """Writes an object with its checksum, atomically. Raises OSError."""
     write_atomically(path, json.dumps(sealed(body), indent=2).encode())
 
 
 def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as JSON gives it back, with its checksum."""
+    """The object after a JSON round trip, with its checksum."""
     plain: dict[str, Any] = json.loads(json.dumps(dict(body)))
     return {**plain, CHECKSUM: checksum_of(plain)}
 
@@ -35,11 +35,11 @@ def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
 def read_json(
     path: Path, *, newest: int, way_out: str, version: str = "format", unchecked: int | None = None
 ) -> dict[str, Any]:
-    """The object without its checksum. `newest` is the highest number under `version` that the caller understands.
+    """Reads an object, without its checksum. `newest` is the highest `version` that the caller understands.
 
-    An object up to the version `unchecked` is read without a checksum too (None: any version): earlier ones wrote none.
-    Raises FileNotFoundError, CorruptData with the caller's `way_out`, and CheckpointUnusable if the file cannot be read
-    or was written by a newer version.
+    An object up to the version `unchecked` is accepted without a checksum too (None: any version): earlier versions wrote
+    none. Raises FileNotFoundError, CorruptData with the caller's `way_out`, and CheckpointUnusable if the file cannot be
+    read or was written by a newer version.
     """
     return parse_json(
         path, read_bytes(path), newest=newest, way_out=way_out, version=version, unchecked=unchecked
@@ -47,7 +47,7 @@ def read_json(
 
 
 def read_bytes(path: Path) -> bytes:
-    """Raises FileNotFoundError, and CheckpointUnusable where the disk or its permissions fail."""
+    """Reads a file; raises FileNotFoundError, or CheckpointUnusable if the disk or its permissions fail."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def parse_json(
     version: str = "format",
     unchecked: int | None = None,
 ) -> dict[str, Any]:
-    """What `read_json` does with the bytes of a file, or with one line of it."""
+    """`read_json` for the bytes of a file, or for one line of it."""
     if not data.strip(b"\0 \r\n\t"):
         raise corrupt(path, "it is empty", way_out)
     try:
@@ -77,7 +77,7 @@ def parse_json(
     except ValueError as error:
         raise corrupt(path, describe_cause(error), way_out) from error
     if not isinstance(found, dict):
-        raise corrupt(path, f"it holds {type(found).__name__}, not an object", way_out)
+        raise corrupt(path, f"it contains {type(found).__name__}, not an object", way_out)
     body = cast("dict[str, Any]", found)
     checksum = body.pop(CHECKSUM, None)
     if checksum is not None and checksum != checksum_of(body):
@@ -96,7 +96,7 @@ def parse_json(
 
 
 def checksum_of(body: Mapping[str, Any]) -> int:
-    """Whatever the order of names and the white space that a tool writes it with."""
+    """Independent of the order of names and of whitespace."""
     return crc32(json.dumps(body, sort_keys=True).encode())
 
 
@@ -105,7 +105,7 @@ def corrupt(path: Path, cause: str, way_out: str) -> CorruptData:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The file appears whole or not at all, also after a power failure, for this user only. Raises OSError."""
+    """The file appears completely or not at all, also after a power failure, for this user only. Raises OSError."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
     with open(temporary, "wb", opener=open_private) as file:
         file.write(data)
@@ -137,8 +137,8 @@ def create_once(path: Path, data: bytes) -> bool:
 
 
 def make_folder(folder: Path, mode: int = 0o777, *, new: bool = False) -> None:
-    """Like mkdir -p, each new name safe on disk. `mode` is for all that it makes, less the umask. A `new` one is made by
-    exactly one process: the others raise FileExistsError."""
+    """Like mkdir -p, each new name synced to disk. `mode` applies to all that it creates, less the umask. A `new` folder is
+    created by exactly one process: the others raise FileExistsError."""
     if new or not folder.is_dir():
         make_folder(folder.parent, mode)
         folder.mkdir(mode, exist_ok=not new)

@@ -1,12 +1,12 @@
 """Stable names of our own classes in stored bytes: the registry of stored types.
 
-pickle names a class by its module path, so that moving a file would make every checkpoint unreadable. An object of a
-class that is registered here is stored as a record instead: the class's stable name, the version of the record, and its
-fields by name. The classes register themselves with `@stored_type`; `HOMES` says where each one is today, so that a
-process that has not imported it yet finds it, and where it was in the bytes of versions before there were stable names.
+pickle names a class by its module path, so moving a file would make every checkpoint unreadable. An object of a class
+that is registered here is stored as a record instead: the class's stable name, the version of the record, and its fields
+by name. The classes register themselves with `@stored_type`; `HOMES` says where each one is today, so that a process
+that has not imported it yet finds it, and where it was in bytes of versions without stable names.
 
-Rules: a name is never given to another class. A field that is added has a default. Any other change of the fields takes
-a new version and a `read` function that still knows the ones before.
+Rules: a name is never reused for another class. A new field has a default. Any other change of the fields needs a new
+version and a `read` function that still reads the earlier ones.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def stored_type(
     write: Callable[[Any], Any] | None = None,
     read: Callable[[int, Any], Any] | None = None,
 ) -> Callable[[type[_T]], type[_T]]:
-    """Registers a class. A dataclass needs no functions; `write` gives the fields of any other class, `read` makes the
-    object of them. A class with neither is stored with its attributes, and may hold itself."""
+    """Registers a class. A dataclass needs no functions; for any other class `write` returns the fields and `read` creates
+    the object from them. A class with neither is stored with its attributes, and may contain itself."""
 
     def register(kind: type[_T]) -> type[_T]:
         made: Any = kind
@@ -125,14 +125,14 @@ def stored_type(
 
 
 def stored_types() -> dict[str, StoredType]:
-    """All of them, imported."""
+    """All registered types, imported."""
     for home in HOMES.values():
         importlib.import_module(home.module)
     return dict(sorted(_registered.items()))
 
 
 def _stored(name: str, version: int, fields: Any = None) -> Any:
-    """What stored bytes call to make an object. They name it `_stored` of the package, wherever it is."""
+    """Called by stored bytes to create an object. They refer to it as `emberflow._stored`."""
     known = _registered.get(name)
     if known is None and name in HOMES:
         importlib.import_module(HOMES[name].module)
@@ -140,7 +140,7 @@ def _stored(name: str, version: int, fields: Any = None) -> Any:
     if known is None or version > known.version:
         what = f"version {version} of the record" if known is not None else "the record"
         raise CorruptData(
-            f"{what} {name!r} is not known",
+            f"{what} {name!r} is unknown",
             cause="it was stored by a newer version of emberflow",
             way_out="update emberflow",
         )
@@ -151,7 +151,7 @@ _stored.__module__ = "emberflow"
 
 
 def class_before(module: str, name: str) -> Any:
-    """The class that bytes from before stable names mean; None if it is none of ours, or has not moved."""
+    """The class that bytes without stable names refer to; None if it is not ours, or has not moved."""
     found = _paths.get((module, name)) or _moved_from.get(module)
     if found is None:
         return None
@@ -159,7 +159,7 @@ def class_before(module: str, name: str) -> Any:
 
 
 def stable_path(kind: Any) -> str:
-    """`module.Name` of a class or function as identities and hashes know it: where ours have moved, as before."""
+    """`module.Name` of a class or function for identities and hashes; the original path of classes of ours that moved."""
     module = getattr(kind, "__module__", "")
     name = getattr(kind, "__qualname__", type(kind).__qualname__)
     home = HOMES.get(name)
@@ -204,7 +204,7 @@ def _by_fields(name: str, version: int, kind: Any) -> Callable[[Any], _Reduced]:
                 fields[name_of_field] = item
         return _stored, (name, version, fields)
 
-    # Only such as are the same object whenever they are equal: others would be compared by users' code.
+    # Only objects that are identical whenever they are equal: others would be compared by user code.
     defaults = {
         field.name: field.default
         for field in dataclasses.fields(kind)
@@ -219,7 +219,7 @@ def _reader_of_fields(kind: Any) -> Callable[[int, Any], Any]:
     def read(version: int, fields: dict[str, Any]) -> Any:
         made = kind.__new__(kind)
         found = 0
-        # Not by calling the class, which may be frozen, or check what was checked before.
+        # Not by calling the class, which may be frozen or validate again.
         for name, field in known.items():
             if name in fields:
                 value = fields[name]

@@ -1,4 +1,4 @@
-"""`TypeInformation`: a value type as PyFlink writes it. Made by `emberflow.streams.Types`; it only documents and types."""
+"""`TypeInformation`: a value type as in PyFlink. Created by `emberflow.streams.Types`; only for documentation and typing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TypeInformation(Generic[T]):
-    """Names the type of a value; `Types.STRING()` is a `TypeInformation[str]`. Any Python value travels whatever it says."""
+    """Names the type of a value; `Types.STRING()` is a `TypeInformation[str]`. It does not restrict the values."""
 
     name: str
     arguments: tuple[Any, ...] = ()

@@ -1,1 +1,1 @@
-"""Keyed state: descriptors, the handles user code works with, and what a key's state looks like when stored."""
+"""Keyed state: descriptors, the handles that user code works with, and the stored form of a key's state."""

@@ -1,4 +1,4 @@
-"""Naming the culprit when state cannot be stored, or not be read again."""
+"""Identifies the step, key and state of a value that cannot be stored or read."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from emberflow.events.codecs import StoredUnpickler, decode, encode, missing_cla
 def unserializable_state(
     step: str, entries: Mapping[Any, Mapping[str, Any]], error: NotSerializable
 ) -> NotSerializable:
-    """The error a user can act on: which step, key and state hold the value that cannot be stored."""
+    """The error for a value that cannot be stored, with the step, key and state that contain it."""
     for key, entry in entries.items():
         if cause := _not_storable(key):
             return NotSerializable(
                 f"step {step!r}: the key {shorten(key)} cannot be stored",
                 cause=cause,
-                way_out="let the function given to key_by() return strings, numbers, or tuples or frozen dataclasses of them",
+                way_out="return strings, numbers, or tuples or frozen dataclasses of them from the function given to key_by()",
                 committed="nothing of the current batch was committed",
             )
         for name, value in entry.items():
             if cause := _not_storable(value):
                 return NotSerializable(
-                    f"step {step!r}: the state {name!r} of key {shorten(key)} holds {shorten(value)}, "
+                    f"step {step!r}: the state {name!r} of key {shorten(key)} contains {shorten(value)}, "
                     "which cannot be stored",
                     cause=cause,
-                    way_out="keep plain data in state; open locks, connections and files in open()",
+                    way_out="keep plain data in state; create locks, connections and files in open()",
                     committed="nothing of the current batch was committed",
                 )
     return error
 
 
 def _not_storable(value: object) -> str:
-    """Why; empty if it can be stored."""
+    """Why the value cannot be stored; empty if it can."""
     try:
         encode(value)
     except NotSerializable as error:
@@ -49,8 +49,8 @@ Entries = Mapping[Any, Mapping[str, Any]]
 
 
 def decode_state(data: bytes, step: str, entries: Callable[[Any], Mapping[Any, Any]]) -> Any:
-    """The value behind stored state; errors name the step, and the key where a class is missing. `entries` finds entries in
-    it, by key, or by step and key where `step` is empty."""
+    """Decodes stored state; errors name the step, and the key if a class is missing. `entries` finds entries in it, by
+    key, or by step and key if `step` is empty."""
     try:
         return decode(data)
     except ClassMissing as error:
@@ -74,15 +74,15 @@ def _placed(
     return ClassMissing(
         f"{where} needs {name}, which cannot be imported",
         cause=error.cause,
-        way_out=f"bring {name} back (what has moved must still be importable under its old name); or give up the state of"
-        f" {f'step {uid!r}' if uid else 'its step'}: make a savepoint (emberflow savepoint create), give the step"
+        way_out=f"restore {name} (a class that was moved must still be importable under its old name); or give up the state of"
+        f" {f'step {uid!r}' if uid else 'its step'}: create a savepoint (emberflow savepoint create), give the step"
         " another uid() and start from it in a new checkpoint directory with allow_non_restored_state",
         committed="nothing was changed",
     )
 
 
 def _culprit(data: bytes, step: str, entries: Callable[[Any], Mapping[Any, Any]]) -> tuple[str, str] | None:
-    """The step, and which state of which key holds an object of a missing class; None if that cannot be told."""
+    """The step, and which state of which key contains an object of a missing class; None if unknown."""
     try:
         found = entries(_Lenient(BytesIO(memoryview(data)[1:])).load())
         for uid, keys in [(step, found)] if step else found.items():
@@ -93,12 +93,12 @@ def _culprit(data: bytes, step: str, entries: Callable[[Any], Mapping[Any, Any]]
                     if _holds_a_stand_in(value):
                         return uid, f"the state {state!r} of key {shorten(key)}"
     except Exception:
-        pass  # Nothing may keep the error itself from being shown.
+        pass  # Nothing may prevent the error itself from being shown.
     return None
 
 
 class _StandIn:
-    """For an object of a class that is missing."""
+    """Replaces an object of a missing class."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> _StandIn:
         return object.__new__(cls)

@@ -27,7 +27,7 @@ class UpdateType(Enum):
 
 
 class StateVisibility(Enum):
-    """Whether an expired value that was not yet removed may still be seen."""
+    """Whether an expired value that was not yet removed may still be read."""
 
     NEVER_RETURN_EXPIRED = "never_return_expired"
     RETURN_EXPIRED_IF_NOT_CLEANED_UP = "return_expired_if_not_cleaned_up"
@@ -35,7 +35,7 @@ class StateVisibility(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateTtlConfig:
-    """Values disappear `ttl_ms` of processing time after they were last refreshed."""
+    """Values expire `ttl_ms` of processing time after they were last refreshed."""
 
     ttl_ms: int
     update_type: UpdateType = UpdateType.ON_CREATE_AND_WRITE
@@ -46,7 +46,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Interval) -> StateTtlConfigBuilder:
-        """Starts a configuration; a time to live that is not positive raises `InvalidArgument`."""
+        """Starts building a configuration; a time to live that is not positive raises `InvalidArgument`."""
         return StateTtlConfigBuilder(to_ms(ttl, "ttl"))
 
 
@@ -66,24 +66,24 @@ class StateTtlConfigBuilder:
         return self
 
     def update_ttl_on_create_and_write(self) -> StateTtlConfigBuilder:
-        """Only writing refreshes a value; the default."""
+        """Only writing refreshes a value (default)."""
         return self.set_update_type(UpdateType.ON_CREATE_AND_WRITE)
 
     def update_ttl_on_read_and_write(self) -> StateTtlConfigBuilder:
-        """Reading refreshes a value, too."""
+        """Reading refreshes a value too."""
         return self.set_update_type(UpdateType.ON_READ_AND_WRITE)
 
     def set_state_visibility(self, visibility: StateVisibility) -> StateTtlConfigBuilder:
-        """Whether expired values may still be seen."""
+        """Sets whether expired values may still be read."""
         self._visibility = visibility
         return self
 
     def never_return_expired(self) -> StateTtlConfigBuilder:
-        """Expired values are never seen; the default."""
+        """Expired values are never returned (default)."""
         return self.set_state_visibility(StateVisibility.NEVER_RETURN_EXPIRED)
 
     def return_expired_if_not_cleaned_up(self) -> StateTtlConfigBuilder:
-        """Expired values are seen until they are removed."""
+        """Expired values are returned until they are removed."""
         return self.set_state_visibility(StateVisibility.RETURN_EXPIRED_IF_NOT_CLEANED_UP)
 
     def build(self) -> StateTtlConfig:
@@ -92,13 +92,13 @@ class StateTtlConfigBuilder:
 
 
 class Reducer(Protocol[T]):
-    """A `ReduceFunction`, or anything with its method."""
+    """A `ReduceFunction`, or any object with its method."""
 
     def reduce(self, value1: T, value2: T, /) -> T: ...
 
 
 class Aggregator(Protocol[IN, ACC, OUT]):
-    """An `AggregateFunction`, or anything with its methods."""
+    """An `AggregateFunction`, or any object with its methods."""
 
     def create_accumulator(self) -> ACC: ...
 
@@ -110,8 +110,8 @@ class Aggregator(Protocol[IN, ACC, OUT]):
 class StateDescriptor:
     """Name, value type (for documentation and type checkers) and time to live of one piece of state.
 
-    A name that is empty or begins with `$` raises `InvalidArgument`. The name is how the state is found again after a
-    restart: within one step it must stay the same, and belong to one kind of state.
+    A name that is empty or begins with `$` raises `InvalidArgument`. The name identifies the state after a restart:
+    within one step it must not change and must belong to one kind of state.
     """
 
     kind = "state"
@@ -126,7 +126,7 @@ class StateDescriptor:
         self.ttl: StateTtlConfig | None = None
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Values expire as the configuration says; call it before the descriptor is used."""
+        """Sets the time to live; call it before the descriptor is used."""
         self.ttl = ttl_config
 
     def get_name(self) -> str:
@@ -140,7 +140,7 @@ class StateDescriptor:
 class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """Declares one value per key, for `runtime_context.get_state()`.
 
-    The type is written as `ValueStateDescriptor[int]("count")`, or given as `type_info`.
+    The type is given as `ValueStateDescriptor[int]("count")` or as `type_info`.
 
     ```python
     from collections.abc import Iterator

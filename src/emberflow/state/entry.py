@@ -1,6 +1,6 @@
-"""A key's state in memory, and the cursor that points at the current key.
+"""A key's state in memory, and the cursor that points to the current key.
 
-An entry maps state names to values. Whoever changes it sets `dirty`, so that a commit writes only what changed.
+An entry maps state names to values. Code that changes it sets `dirty`, so that a commit writes only what changed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from emberflow.state.pages import Fields, PageStore
 
 
 class Entry(dict[str, Any]):
-    """State names -> values of one key. Empty means: the key has no state."""
+    """State names -> values of one key. An empty entry means that the key has no state."""
 
     __slots__ = ("dirty",)
 
@@ -21,14 +21,14 @@ class Entry(dict[str, Any]):
         self.dirty = False
 
     def write_pages(self, store: PageStore) -> None:
-        """Large values that keep pages of their own go there; called before the entry is stored."""
+        """Moves large values to pages; called before the entry is stored."""
         for value in self.values():
             if value.__class__ is Fields and value.touched:
                 value.flush(store)
 
 
 class Cursor:
-    """The key an operator is working on now. State handles look here, so switching the key is two assignments."""
+    """The key an operator is processing. State handles read it, so changing the key takes two assignments."""
 
     __slots__ = ("clock", "entry", "key")
 

@@ -1,6 +1,6 @@
 """State handles: what `ctx.get_state(...)` returns. All of them read and write the current key's entry.
 
-A handle with a time to live keeps (value, refreshed at) pairs in the entry; one without keeps plain values.
+A handle with a time to live stores (value, refreshed at) pairs in the entry; one without stores plain values.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Handle:
 
 
 class ValueState(_Handle, Generic[T]):
-    """One value per key; None while there is none."""
+    """One value per key; None if there is none."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ class ListState(_Handle, Generic[T]):
         return list(self._cursor.entry.get(self._name, ()))
 
     def add(self, value: T) -> None:
-        """Adds an element at the end."""
+        """Appends an element."""
         entry = self._cursor.entry
         items = entry.get(self._name)
         if items is None:
@@ -78,7 +78,7 @@ class ListState(_Handle, Generic[T]):
         entry.dirty = True
 
     def add_all(self, values: Iterable[T]) -> None:
-        """Adds elements at the end."""
+        """Appends elements."""
         for value in values:
             self.add(value)
 
@@ -100,11 +100,11 @@ class MapState(_Handle, Generic[K, V]):
         return self._cursor.entry.get(self._name) or {}
 
     def get(self, key: K) -> V | None:
-        """The value under `key`; None if there is none."""
+        """The value of `key`; None if there is none."""
         return self._map().get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Stores a value under `key`."""
+        """Stores a value for `key`."""
         entry = self._cursor.entry
         items = entry.get(self._name)
         if items is None:
@@ -119,7 +119,7 @@ class MapState(_Handle, Generic[K, V]):
             self.put(key, value)
 
     def remove(self, key: K) -> None:
-        """Removes the value under `key`, if there is one."""
+        """Removes the value of `key`, if there is one."""
         items = self._map()
         if key in items:
             del items[key]
@@ -128,7 +128,7 @@ class MapState(_Handle, Generic[K, V]):
                 self.clear()
 
     def contains(self, key: K) -> bool:
-        """Whether there is a value under `key`."""
+        """Whether there is a value for `key`."""
         return key in self._map()
 
     def items(self) -> Iterable[tuple[K, V]]:
@@ -177,7 +177,7 @@ class ReducingState(Generic[T]):
         return self._value.value()
 
     def add(self, value: T) -> None:
-        """Combines one more value with the current key's."""
+        """Combines a value with the current key's."""
         seen = self._value.value()
         self._value.update(value if seen is None else self._reduce(seen, value))
 
@@ -201,7 +201,7 @@ class AggregatingState(Generic[T, V]):
         return None if seen is None else self._aggregate.get_result(seen)
 
     def add(self, value: T) -> None:
-        """Combines one more value with the current key's."""
+        """Combines a value with the current key's."""
         seen = self._value.value()
         accumulator = self._aggregate.create_accumulator() if seen is None else seen
         self._value.update(self._aggregate.add(value, accumulator))
@@ -212,7 +212,7 @@ class AggregatingState(Generic[T, V]):
 
 
 class _Ttl:
-    """When a value counts as expired."""
+    """Decides when a value has expired."""
 
     __slots__ = ("_cursor", "_hide", "_on_read", "_ttl_ms")
 
@@ -232,7 +232,7 @@ class _Ttl:
         return not (self._hide and self.expired(cell))
 
     def refresh(self, cell: tuple[Any, int]) -> tuple[Any, int] | None:
-        """A newer cell where reading refreshes, else None."""
+        """A newer cell if reading refreshes it, otherwise None."""
         return (cell[0], self._cursor.clock.now_ms()) if self._on_read and not self.expired(cell) else None
 
 

@@ -1,7 +1,7 @@
 """Agents' memory: a tree of named values, addressed by dot paths.
 
-`Memory` is the tree of one key (short-term) or one run (sensory); actions see it through `memory_object.py`.
-Every write goes into a journal, so that an action that fails leaves no trace.
+`Memory` is the tree of one key (short-term) or one run (sensory); actions use it through `memory_object.py`. Every write
+is recorded in a journal, so that a failed action leaves no changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _APPENDED = _Missing()
 _NONE: list[str] = []
 
 Change = tuple[Any, Any, Any]
-"""container, name (or _APPENDED), what was there before"""
+"""container, name (or _APPENDED), previous value"""
 
 
 Write = tuple[str, str, str, Any]
@@ -31,8 +31,8 @@ Write = tuple[str, str, str, Any]
 
 
 class Journal:
-    """What one action changed, newest last: `changes` lead back on these very objects, `writes` lead there again on
-    other copies of them."""
+    """What one action changed, newest last: `changes` undo it on these very objects, `writes` repeat it on other copies
+    of them."""
 
     __slots__ = ("_lists", "changes", "writes")
 
@@ -47,23 +47,23 @@ class Journal:
         self.writes.append((kind, method, path, value))
 
     def appended(self, kind: str, path: str, value: Any, items: list[Any]) -> None:
-        """A list that was itself set by this action already shows what was appended to it."""
+        """A list that this action itself has set already contains what was appended to it."""
         if id(items) not in self._lists:
             self.writes.append((kind, "append", path, value))
 
     def undo(self) -> None:
-        """The action has failed: everything is taken back."""
+        """The action has failed: undoes everything."""
         self.suspend()
         self.clear()
 
     def clear(self) -> None:
-        """The action has ended: everything stays."""
+        """The action has ended: keeps everything."""
         self.changes.clear()
         self.writes.clear()
         self._lists.clear()
 
     def suspend(self) -> list[Change]:
-        """Takes everything back for now; what is returned redoes it."""
+        """Undoes everything temporarily; returns what redoes it."""
         changes, self.changes = self.changes, []
         return swap(changes)
 
@@ -72,7 +72,7 @@ class Journal:
 
 
 def swap(changes: list[Change]) -> list[Change]:
-    """Applies changes, newest first; returns the changes that lead back."""
+    """Applies changes, newest first; returns the changes that undo them."""
     back: list[Change] = []
     for container, name, before in reversed(changes):
         if name is _APPENDED:
@@ -91,7 +91,7 @@ def swap(changes: list[Change]) -> list[Change]:
 
 
 class Memory:
-    """One tree with its limit. `stamps` (path -> last use, in ms) is only kept with a time to live."""
+    """One tree with its limit. `stamps` (path -> last use, in ms) is kept only with a time to live."""
 
     __slots__ = (
         "_clock",
@@ -125,7 +125,7 @@ class Memory:
         self.journal = journal
         self.limit = limit
         self.totals = totals
-        """Holds the tree's size under `bytes`, so that the journal can take it back."""
+        """Holds the tree's size under `bytes`, so that the journal can restore it."""
         self.changed = changed
         self._ttl_ms = ttl_ms
         self._refresh = refresh_on_read
@@ -149,7 +149,7 @@ class Memory:
         return self.root.load(path) if found.__class__ is PageRef else found
 
     def set(self, path: str, value: Any) -> None:
-        """All or nothing: whatever is refused is refused before the tree changes."""
+        """All or nothing: invalid writes are rejected before the tree changes."""
         root = self.root
         node: dict[str, Any] = root
         in_the_way, parts, name = "", _NONE, path
@@ -190,7 +190,7 @@ class Memory:
             return
         if items.__class__ is not list:
             raise InvalidArgument(
-                f"{self.kind} memory: {path!r} holds a {type(items).__name__}, so nothing can be appended to it",
+                f"{self.kind} memory: {path!r} contains a {type(items).__name__}, so nothing can be appended to it",
                 way_out="append() to a new path, or set() a list first",
             )
         self._grow(path, self._measure(path, value))
@@ -218,7 +218,7 @@ class Memory:
         return was_there
 
     def repeat(self, method: str, path: str, value: Any) -> None:
-        """A write of the journal, on this copy of the memory."""
+        """Applies a write of the journal to this copy of the memory."""
         if method == "delete":
             self.delete(path)
         else:
@@ -237,13 +237,13 @@ class Memory:
             self.changed()
 
     def _walk(self, path: str) -> tuple[dict[str, Any], list[str], str]:
-        """The innermost node on the way that exists, the names below it, and the path of a leaf that gives way: it
-        holds None, or what it holds has expired."""
+        """The innermost existing node on the path, the names below it, and the path of a leaf that may be replaced: it
+        contains None, or has expired."""
         parts = path.split(".")
         if not all(parts):
             raise InvalidArgument(
                 f"{self.kind} memory: the path {path!r} has an empty name",
-                way_out="names are separated by single dots: 'user.name'",
+                way_out="separate names by single dots: 'user.name'",
             )
         node: Any = self.root
         for depth, part in enumerate(parts[:-1]):
@@ -256,7 +256,7 @@ class Memory:
             walked = ".".join(parts[: depth + 1])
             if child is not None and not self._expired(walked):
                 raise InvalidArgument(
-                    f"{self.kind} memory: {path!r} cannot be set, because {walked!r} holds a value",
+                    f"{self.kind} memory: {path!r} cannot be set, because {walked!r} contains a value",
                     cause=f"it is {shorten(self.get(walked))}",
                     way_out=f"delete({walked!r}) first, or use another path",
                 )
@@ -264,7 +264,7 @@ class Memory:
         return node, parts[-1:], ""
 
     def node(self, path: str) -> dict[str, Any] | None:
-        """The nested object at a path; the root for an empty one."""
+        """The nested object at a path; the root for an empty path."""
         if not path:
             return self.root
         found = self.get(path)
@@ -310,7 +310,7 @@ class Memory:
         if self._expired(path):
             self.delete(path)
             return False
-        # A value without a stamp was written before the agent had a time to live: that begins now.
+        # A value without a stamp was written before the agent had a time to live: it starts now.
         if self._refresh or path not in self.stamps:
             self._stamp(path)
             if self.changed is not None:
@@ -324,7 +324,7 @@ class Memory:
 
 
 def _size(value: Any) -> int:
-    """What a value counts for; a nested object counts as its names and values."""
+    """The size a value counts for; a nested object counts as its names and values."""
     if value.__class__ is Node:
         return tree_size(value)
     if value.__class__ is PageRef:

@@ -1,4 +1,4 @@
-"""`MemoryObject`: a place in an agent's memory, as actions see it; `MemoryRef`: its address, to be sent in events."""
+"""`MemoryObject`: a place in an agent's memory, as used by actions; `MemoryRef`: its address, to send in events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emberflow.state.pages import Node
 
 @stored_type(write=lambda ref: (ref.kind, ref.path), read=lambda _, place: MemoryRef(*place))
 class MemoryRef:
-    """A place in memory that one action hands to another inside an event."""
+    """A place in memory that one action passes to another inside an event."""
 
     __slots__ = ("kind", "path")
 
@@ -22,7 +22,7 @@ class MemoryRef:
         self.path = path
 
     def resolve(self, ctx: Any) -> Any:
-        """The value there now."""
+        """The current value at this place."""
         memory = ctx.short_term_memory if self.kind == "short-term" else ctx.sensory_memory
         return memory.get(self.path)
 
@@ -37,7 +37,7 @@ class MemoryRef:
 
 
 class MemoryObject:
-    """A place in memory. Values go in and come out as copies: change one by `set`, not in place."""
+    """A place in memory. Values are copied when they are written and read: change one with `set`, not in place."""
 
     __slots__ = ("_memory", "_owner", "_prefix")
 
@@ -45,46 +45,46 @@ class MemoryObject:
         self._memory = memory
         self._prefix = prefix
         self._owner = owner
-        """The action's context: what it left running may not write once it has ended."""
+        """The action's context: code that it left running must not write once it has ended."""
 
     def get(self, path_or_ref: str | MemoryRef, default: Any = None) -> Any:
-        """The value at a path; a MemoryObject if the path leads to a nested object; `default` if there is nothing."""
+        """The value at a path; a MemoryObject if the path is a nested object; `default` if there is nothing."""
         path = self._prefix + path_or_ref if isinstance(path_or_ref, str) else path_or_ref.path
         found = self._memory.get(path)
         if found is None:
             return default
         if found.__class__ is Node:
             return MemoryObject(self._memory, path + ".", self._owner)
-        # A copy: what is done to it is not remembered, and a later append() does not reach into it.
+        # A copy: changes to it are not stored, and a later append() does not affect it.
         return copied(found)
 
     def set(self, path: str, value: Any) -> MemoryRef:
-        """Stores a value; nested objects on the way are made."""
+        """Stores a value; creates nested objects on the path. Returns a reference to it."""
         self._check()
         path = self._prefix + path
         if value.__class__ is MemoryObject:
             raise InvalidArgument(
                 f"{self._memory.kind} memory: {path!r} cannot be set to a memory object",
-                way_out=f"new_object({path!r}) makes a nested object; set its fields then",
+                way_out=f"call new_object({path!r}) to create a nested object; then set its fields",
             )
-        # A copy: what is done to the value afterwards is not remembered.
+        # A copy: later changes to the value are not stored.
         self._memory.set(path, copied(value))
         return MemoryRef(self._memory.kind, path)
 
     def append(self, path: str, value: Any) -> MemoryRef:
-        """Adds to the list at a path; the first value makes the list."""
+        """Appends to the list at a path; creates the list if there is none."""
         self._check()
         path = self._prefix + path
         self._memory.append(path, copied(value))
         return MemoryRef(self._memory.kind, path)
 
     def delete(self, path: str) -> bool:
-        """Removes a value or a whole nested object; False if there was nothing."""
+        """Removes a value or a whole nested object; returns False if there was nothing."""
         self._check()
         return self._memory.delete(self._prefix + path)
 
     def new_object(self, path: str, overwrite: bool = False) -> MemoryObject:
-        """An empty nested object. An existing one stays as it is; a value there is only replaced with `overwrite`."""
+        """An empty nested object. An existing one is kept; a value at the path is replaced only with `overwrite`."""
         self._check()
         path = self._prefix + path
         found = self._memory.get(path)
@@ -92,9 +92,9 @@ class MemoryObject:
             self._memory.set(path, Node())
         elif found.__class__ is not Node:
             raise InvalidArgument(
-                f"{self._memory.kind} memory: {path!r} already holds a value",
+                f"{self._memory.kind} memory: {path!r} already contains a value",
                 cause=f"it is {shorten(found)}",
-                way_out="new_object(path, overwrite=True) replaces it",
+                way_out="use new_object(path, overwrite=True) to replace it",
             )
         return MemoryObject(self._memory, path + ".", self._owner)
 
@@ -112,7 +112,7 @@ class MemoryObject:
     __contains__ = is_exist
 
     def keys(self) -> list[str]:
-        """The names right below this place."""
+        """The names directly below this place."""
         memory, prefix = self._memory, self._prefix
         node = memory.node(prefix[:-1]) or {}
         return [name for name, value in list(node.items()) if memory.alive(prefix + name, value)]
@@ -120,7 +120,7 @@ class MemoryObject:
     get_field_names = keys
 
     def get_fields(self) -> dict[str, Any]:
-        """Names and values right below this place."""
+        """Names and values directly below this place."""
         return {name: self.get(name) for name in self.keys()}
 
     def to_dict(self) -> dict[str, Any]:

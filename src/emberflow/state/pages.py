@@ -1,8 +1,7 @@
-"""Large values of a key's memory, stored apart from it: writing one field costs that field, not all of them.
+"""Large values of a key's memory, stored separately: the cost of a write depends on the field that is written.
 
-`Fields` is a tree of names (`memory.py`). When its key is stored, values above a size move to pages of their own and
-a `PageRef` takes their place; they are read again when somebody asks for them. A list grows by pages: appending
-writes what was appended.
+`Fields` is a tree of names (`memory.py`). When its key is stored, values above a size move to their own pages and are
+replaced by a `PageRef`; they are read again on access. A list grows by pages: appending writes only what was appended.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ PAGE_BYTES = 2048
 
 
 class PageStore(Protocol):
-    """Numbered blobs beside a scope's entries."""
+    """Numbered blobs next to a scope's entries."""
 
     def get_page(self, number: int) -> bytes | None: ...
 
     def put_page(self, number: int | None, data: bytes) -> int:
-        """Writes a page, a new one without a number; returns its number."""
+        """Writes a page, a new one if `number` is None; returns its number."""
         ...
 
     def remove_page(self, number: int) -> None: ...
@@ -35,7 +34,7 @@ class PageStore(Protocol):
 @stored_type()
 @dataclass(frozen=True, slots=True)
 class PageRef:
-    """Stands for a value that is stored in pages. A list may have a `tail` that is not worth a page yet."""
+    """Replaces a value that is stored in pages. A list may have a `tail` that is too small for a page."""
 
     numbers: tuple[int, ...]
     size: int
@@ -45,7 +44,7 @@ class PageRef:
 
 @dataclass(slots=True)
 class _Paged:
-    """The pages of a value that is in memory; `covered` counts the items of a list that are in pages."""
+    """The pages of a value in memory; `covered` is the number of list items that are in pages."""
 
     numbers: list[int]
     covered: int = 0
@@ -60,17 +59,17 @@ class Node(dict[str, Any]):
 
 @stored_type(write=lambda fields: fields.record(), read=lambda _, record: Fields(*record))
 class Fields(dict[str, Any]):
-    """The root of a tree. `touched` holds the paths written since the key was last stored."""
+    """The root of a tree. `touched` has the paths written since the key was last stored."""
 
     __slots__ = ("_paged", "_replaced_trees", "store", "touched", "unread")
 
     def __init__(self, tree: dict[str, Any] | None = None, unread: bool = False) -> None:
         super().__init__(tree or ())
         self.unread = unread
-        """Whether values may be on pages that were not read yet."""
+        """Whether values may be on pages that have not been read yet."""
         self._paged: dict[str, _Paged] = {}
         self.touched: dict[str, int | None] = {}
-        """path -> first item that was appended, or None if the value was written as a whole"""
+        """path -> first appended item, or None if the value was written as a whole"""
         self._replaced_trees: set[str] = set()
         self.store: PageStore | None = None
 
@@ -79,7 +78,7 @@ class Fields(dict[str, Any]):
             self.touched[path] = appended_at
 
     def replaces(self, path: str, before: Any) -> None:
-        """A value or nested object leaves its place: its pages go when the key is stored, if it does not come back."""
+        """Called when a value or nested object is replaced: its pages are removed when the key is stored, unless it returns."""
         if before.__class__ is PageRef:
             self._paged[path] = _Paged(list(before.numbers), 1 if before.is_list else 0)
         elif before.__class__ is Node:
@@ -88,7 +87,7 @@ class Fields(dict[str, Any]):
                 self.replaces(below, _at(before, below[len(path) + 1 :]))
 
     def load(self, path: str) -> Any:
-        """Puts a value back in its place."""
+        """Reads a value and puts it in its place."""
         *parents, name = path.split(".")
         node: dict[str, Any] = self
         for part in parents:
@@ -98,7 +97,7 @@ class Fields(dict[str, Any]):
         return value
 
     def load_all(self) -> None:
-        """For whoever cannot come back to the store later."""
+        """Reads all pages, for callers that cannot access the store later."""
         if not self.unread:
             return
         self.unread = False
@@ -106,7 +105,7 @@ class Fields(dict[str, Any]):
             self.load(path)
 
     def marks(self) -> tuple[dict[str, int | None], set[str]]:
-        """What is to be written; for whoever takes changes back only to store the tree without them."""
+        """What is to be written; for callers that undo changes only to store the tree without them."""
         return dict.fromkeys(self.touched), set(self._replaced_trees)
 
     def mark_again(self, marks: tuple[dict[str, int | None], set[str]]) -> None:
@@ -114,7 +113,7 @@ class Fields(dict[str, Any]):
         self._replaced_trees.update(marks[1])
 
     def flush(self, store: PageStore) -> None:
-        """Moves large values that were touched to pages; the key is stored next."""
+        """Moves large values that were touched to pages, before the key is stored."""
         self.store = store
         for path, appended_at in self.touched.items():
             self._write(store, path, appended_at)
@@ -145,7 +144,7 @@ class Fields(dict[str, Any]):
     def _write(self, store: PageStore, path: str, appended_at: int | None) -> None:
         value = _at(self, path)
         if value.__class__ is PageRef:
-            # Touched and taken back again: its pages still hold it.
+            # Touched and then undone: its pages are still valid.
             return
         if value is None or value.__class__ is Node:
             self._drop(store, path)
@@ -176,7 +175,7 @@ class Fields(dict[str, Any]):
             store.remove_page(number)
 
     def _stored(self) -> dict[str, Any]:
-        """The tree with references in place of what is in pages."""
+        """The tree with references instead of values that are in pages."""
         tree: dict[str, Any] = dict(self)
         for path, paged in self._paged.items():
             *parents, name = path.split(".")
@@ -196,7 +195,7 @@ class Fields(dict[str, Any]):
         return tree
 
     def record(self) -> tuple[dict[str, Any], bool]:
-        """What is stored: the tree, and whether values of it are on pages."""
+        """What is stored: the tree, and whether some of its values are on pages."""
         return self._stored() if self._paged else dict(self), bool(self._paged) or self.unread
 
 
@@ -209,7 +208,7 @@ def _stored_apart(node: dict[str, Any], prefix: str) -> Iterator[str]:
 
 
 def _at(node: Any, path: str) -> Any:
-    """What is at a path below a nested object; None if nothing is."""
+    """The value at a path below a nested object; None if there is none."""
     for part in path.split("."):
         if not isinstance(node, Fields | Node):
             return None

@@ -1,4 +1,4 @@
-"""Roughly how many bytes a value takes when it is stored; quick for plain data, exact for everything else."""
+"""The approximate stored size of a value in bytes; fast for plain data, exact for everything else."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SEQUENCES = frozenset({list, tuple, set, frozenset})
 
 
 def measure(value: Any) -> int:
-    """Raises NotSerializable for what cannot be stored."""
+    """The size in bytes; raises NotSerializable for a value that cannot be stored."""
     if value.__class__ in FIXED_SIZE:
         return 8
     try:
         return _walk(value)
     except RecursionError:
-        # Nested too deeply, or a structure that contains itself: pickle knows what to do.
+        # Nested too deeply, or a structure that contains itself: leave it to pickle.
         return len(encode(value))
 
 

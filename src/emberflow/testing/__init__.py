@@ -1,4 +1,4 @@
-"""The conformance kit: sources that crash, clocks that stand still, and every engine behind one fixture.
+"""The conformance kit: sources that crash, manual clocks, and every engine behind one decorator.
 
     from emberflow.testing import Crash, Host, TestSource, on_every_host
 

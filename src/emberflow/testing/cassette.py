@@ -1,11 +1,11 @@
-"""Cassettes: what a chat model was asked and what it answered, as JSON lines that people can read and edit.
+"""Cassettes: requests to a chat model and its replies, as JSON lines that people can read and edit.
 
     {"format": "emberflow-cassette", "version": 1}
     {"request": {"messages": [...], "tools": ["refund"], "settings": {"model": "m"}}, "reply": {"role": "assistant", ...}}
 
-Requests are normalised, so that the same question is found again: only the names of tools count, ids of tool calls are
-numbered in order, and secrets are left out of requests and replies alike. What a tool is called with is kept as it is,
-except for text that looks like a key. Empty lines are skipped.
+Requests are normalized, so that the same request is found again: only the names of tools count, ids of tool calls are
+numbered in order, and secrets are removed from requests and replies. Arguments of tool calls are kept, except for strings
+that look like a key. Empty lines are skipped.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _HIDDEN = "***"
 
 @dataclass(slots=True)
 class Cassette:
-    """The replies to each request in the order in which they were recorded; `take` gives the last one again and again."""
+    """The replies to each request in recorded order; `take` repeats the last one."""
 
     name: str
     replies: dict[str, list[ChatMessage]] = field(default_factory=dict[str, list[ChatMessage]])
     lines: dict[str, int] = field(default_factory=dict[str, int])
-    """Where each request stands first."""
+    """The first line of each request."""
 
     _taken: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -60,11 +60,11 @@ class Cassette:
             return None
         taken = self._taken.get(request, 0)
         self._taken[request] = taken + 1
-        # A copy: whoever got it may write into its lists.
+        # A copy: the caller may modify its lists.
         return copy.deepcopy(known[min(taken, len(known) - 1)])
 
     def nearest(self, request: str) -> str | None:
-        """The recorded request that is most like this one."""
+        """The recorded request that is most similar to this one."""
         matcher = difflib.SequenceMatcher(b=request, autojunk=False)
 
         def likeness(other: str) -> float:
@@ -80,7 +80,7 @@ def request_text(
     settings: dict[str, Any],
     secrets: Iterable[str] = (),
 ) -> str:
-    """The normalised request: what a cassette holds and compares."""
+    """The normalized request: what a cassette stores and compares."""
     ids: dict[str, str] = {}
     for message in messages:
         for call in message.tool_calls:
@@ -102,9 +102,9 @@ def entry_line(request: str, reply: ChatMessage, secrets: Iterable[str] = ()) ->
 
 
 def _clean(value: Any, secrets: list[str], ids: dict[str, str], inside_calls: bool = False) -> Any:
-    """As plain data without secrets, and with the ids of tool calls by their number."""
+    """Plain data without secrets, with numbered ids of tool calls."""
     if isinstance(value, dict):
-        # An argument of a tool may be called "password": without it, the replayed call would be another one.
+        # A tool's argument may be named "password": without it, the replayed call would be a different one.
         return {
             str(name): _clean(item, secrets, ids, inside_calls or name == "tool_calls")
             for name, item in cast("dict[Any, Any]", value).items()
@@ -125,7 +125,7 @@ def _clean(value: Any, secrets: list[str], ids: dict[str, str], inside_calls: bo
 
 
 def read_cassette(data: bytes, name: str) -> Cassette:
-    """Raises CorruptData, naming the line, for anything but a cassette of a known version."""
+    """Raises CorruptData with the line for anything but a cassette of a known version."""
     cassette = Cassette(name)
     versions = 0
     for number, line in enumerate(data.split(b"\n"), start=1):
@@ -141,7 +141,7 @@ def read_cassette(data: bytes, name: str) -> Cassette:
             reply = ChatMessage.from_dict(entry.get("reply"))
             request = json.dumps(entry["request"], ensure_ascii=False, sort_keys=True)
         except InvalidArgument as error:
-            raise _corrupt(name, number, f"its reply is no message: {error.message}") from error
+            raise _corrupt(name, number, f"its reply is not a message: {error.message}") from error
         except RecursionError as error:
             raise _corrupt(name, number, describe_cause(error)) from error
         cassette.add(request, reply, number)
@@ -156,7 +156,7 @@ def _object(line: bytes, name: str, number: int) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _corrupt(name, number, describe_cause(error)) from error
     if not isinstance(entry, dict):
-        raise _corrupt(name, number, f"it is no object: {shorten(entry)}")
+        raise _corrupt(name, number, f"it is not an object: {shorten(entry)}")
     return cast("dict[str, Any]", entry)
 
 
@@ -175,7 +175,7 @@ def _corrupt(name: str, number: int, cause: str) -> CorruptData:
     return CorruptData(
         f"line {number} of the cassette {name} cannot be read",
         cause=cause,
-        way_out="delete that line if it was cut off in writing, or delete the file and record it again",
+        way_out="delete that line if it is truncated, or delete the file and record it again",
     )
 
 
@@ -190,7 +190,7 @@ def _lock_of(path: Path) -> threading.Lock:
 
 def load_cassette(path: Path, *, may_be_missing: bool) -> Cassette:
     try:
-        # Not while another thread is in the middle of a line.
+        # Not while another thread is writing a line.
         with _lock_of(path):
             data = path.read_bytes()
     except FileNotFoundError:
@@ -198,7 +198,7 @@ def load_cassette(path: Path, *, may_be_missing: bool) -> Cassette:
             return Cassette(str(path))
         raise ResourceFailed(
             f"there is no cassette {path}",
-            way_out="record it once with mode='record' and connection=…, or give the path from where the job runs",
+            way_out="record it once with mode='record' and connection=…, or give a path relative to where the job runs",
         ) from None
     except OSError as error:
         raise ResourceFailed(f"the cassette {path} cannot be read", cause=describe_cause(error)) from error
@@ -208,7 +208,7 @@ def load_cassette(path: Path, *, may_be_missing: bool) -> Cassette:
 
 
 def append_entry(path: Path, line: str) -> None:
-    """Safe for all writers of one process; each line goes to the file in one piece."""
+    """Safe for all writers of one process; each line is written at once."""
     with _lock_of(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ def append_entry(path: Path, line: str) -> None:
                 size = file.seek(0, os.SEEK_END)
                 start = "" if size else f"{HEADER}\n"
                 if size:
-                    # An editor may have left the last line without its end.
+                    # An editor may have removed the last line break.
                     file.seek(size - 1)
                     start = "" if file.read(1) == b"\n" else "\n"
                 file.write(f"{start}{line}\n".encode("utf-8", "surrogatepass"))

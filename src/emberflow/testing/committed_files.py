@@ -1,4 +1,4 @@
-"""Committed output of a job as Python values: how crash tests see what a file sink made visible."""
+"""Reads the committed output of a job as Python values, for crash tests with a file sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emberflow.connectors.files.file_sink_options import Encoder
 
 
 class LiteralEncoder(Encoder[Any]):
-    """`repr(value)` on a line of its own; `read_committed` turns it back, tuples included."""
+    """`repr(value)` on a line of its own; `read_committed` parses it, tuples included."""
 
     def encode(self, value: Any) -> bytes:
         """The record's `repr` on a line of its own."""
@@ -25,7 +25,7 @@ def literal_files(folder: str | os.PathLike[str]) -> FileSink[Any]:
 
 
 def read_committed(folder: str | os.PathLike[str]) -> list[Any]:
-    """What is visible below the folder, in the order in which it was committed."""
+    """The visible records below the folder, in the order in which they were committed."""
     parts = sorted(path for path in Path(folder).rglob("part-*") if not _hidden(path, Path(folder)))
     return [ast.literal_eval(line) for path in parts for line in path.read_text().splitlines()]
 

@@ -1,4 +1,4 @@
-"""`TestSource`: a list of records with crashes, pauses, latches and cuts among them, on every engine."""
+"""`TestSource`: a list of records with crashes, pauses, latches and cuts among them, for every engine."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from emberflow.testing.sentinels import Cut, Latch, Pause, Sentinel
 
 
 class TestSource(Source[Any]):
-    """One channel over `items`; a position is the index of the next item. `batch` limits how many items are read at
-    once. `Timed(value, timestamp)` gives a record an event time of its own; with `bounded=False` the source never
-    ends, it only falls silent."""
+    """One channel over `items`; a position is the index of the next item. `batch` limits how many items are read at once.
+    `Timed(value, timestamp)` gives a record an event time; with `bounded=False` the source does not end after the last
+    item."""
 
-    __test__ = False  # pytest: this is no test class
+    __test__ = False  # pytest: this is not a test class
 
     def __init__(self, items: Iterable[Any], batch: int | None = None, *, bounded: bool = True) -> None:
         if batch is not None and batch < 1:
-            raise InvalidArgument(f"a batch of {batch} records is not possible", way_out="give at least 1")
+            raise InvalidArgument(f"a batch of {batch} records is invalid", way_out="give at least 1")
         self.items = list(items)
         self._batch = batch
         self.bounded = bounded
@@ -39,7 +39,7 @@ class TestSource(Source[Any]):
                     timestamps.append(item.timestamp if isinstance(item, Timed) else None)
                     continue
                 if values and not isinstance(item, Pause | Latch | Cut):
-                    # What came before a crash is handed over: it is to be lost on its way, not never sent.
+                    # Deliver the records before a crash: they are to be lost on their way, not never sent.
                     yield self._chunk(values, timestamps, index, end=False)
                     values, timestamps = [], []
                 item.reach()
@@ -85,7 +85,7 @@ class TestSource(Source[Any]):
 
 
 class Timed:
-    """A record whose source knows its event time."""
+    """A record whose source assigns its event time."""
 
     __slots__ = ("timestamp", "value")
 

@@ -1,7 +1,7 @@
 """Scenarios that a host is known not to pass, as data.
 
-A gap is strict: a scenario that passes in spite of it fails its test, so that the table never promises less than
-the code does.
+A gap is strict: a scenario that passes in spite of it fails its test, so that the table never claims less than the code
+does.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class Gap:
     row: str
     reason: str
     raises: type[BaseException] | None = None
-    """What the scenario must end with there; None: anything."""
+    """What the scenario must raise there; None: anything."""
 
 
-_IN_MEMORY = Gap(row="B1", reason="values stay Python objects between local tasks, so a lock may travel")
+_IN_MEMORY = Gap(row="B1", reason="values stay Python objects between local tasks, so a lock can be sent")
 _NOT_STORED = Gap(
     row="B8", reason="a batch job keeps state in memory while it works on a key and never stores it"
 )

@@ -1,9 +1,9 @@
-"""`assert_golden`: outputs and events of a run, compared with a file in the repository.
+"""`assert_golden`: compares outputs and events of a run with a file in the repository.
 
     assert_golden(outputs, Path(__file__).parent / "golden" / "refunds.json")
 
-The file is written by running the test with EMBERFLOW_UPDATE_GOLDEN=1; read it before you commit it. Records of several
-keys come in any order: compare `per_key(outputs)` or `unordered(outputs)`.
+Write the file by running the test with EMBERFLOW_UPDATE_GOLDEN=1; review it before you commit it. Records of several
+keys arrive in any order: compare `per_key(outputs)` or `unordered(outputs)`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_DIFF = 80
 
 
 def assert_golden(actual: Any, path: str | Path) -> None:
-    """Raises AssertionError with a diff if `actual` is not what the file holds, or if there is no file."""
+    """Raises AssertionError with a diff if `actual` differs from the file, or if there is no file."""
     file = Path(path)
     rendered = render(actual)
     if os.environ.get(UPDATE, "") not in ("", "0"):
@@ -43,25 +43,25 @@ def assert_golden(actual: Any, path: str | Path) -> None:
         raise AssertionError(f"the golden file {file} {missing}; to write it: {_command()}")
     if stored != rendered:
         raise AssertionError(
-            f"this run is not what {file} holds (- stored, + now)\n{_diff(stored, rendered)}\n"
-            f"if the change is meant: {_command()}"
+            f"this run differs from {file} (- stored, + now)\n{_diff(stored, rendered)}\n"
+            f"if the change is intended: {_command()}"
         )
 
 
 def render(value: Any) -> str:
-    """The text that is compared: JSON with sorted names, the same for equal values in every process."""
+    """The string that is compared: JSON with sorted names, the same for equal values in every process."""
     return json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def plain(value: Any) -> Any:
-    """A value as plain data. An event is its type and attributes, an object `{"ItsClass": {its fields}}`; ids of
-    events and addresses in memory are left out."""
+    """A value as plain data. An event becomes its type and attributes, an object `{"ItsClass": {its fields}}`; ids of
+    events and memory addresses are removed."""
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
-        # JSON has no word for nan and the infinities.
+        # JSON has no nan and infinities.
         return value if value - value == 0 else str(value)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
@@ -93,7 +93,7 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if hasattr(value, "_asdict"):
         return value._asdict()
     if isinstance(value, Sequence) or type(value).__repr__ is not object.__repr__:
-        # Whoever wrote a repr knows what belongs into it.
+        # A custom repr contains what belongs in it.
         return None
     return getattr(value, "__dict__", None)
 
@@ -117,7 +117,7 @@ def _stored(file: Path) -> str | None:
         return None
     except (ValueError, RecursionError):
         return None
-    # Rendered again: how a formatter breaks the lines of the file is no difference.
+    # Rendered again: line breaks added by a formatter are not a difference.
     return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 

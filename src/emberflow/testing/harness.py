@@ -1,11 +1,11 @@
-"""Driving the operators of one stage by hand: no engine, no thread, no clock of its own.
+"""Drives the operators of one stage directly: no engine, no thread, a manual clock.
 
     harness = OperatorHarness(lambda stream: stream.key_by(first).reduce(add))
     harness.send([("a", 1), ("a", 2)])
     assert harness.values == [("a", 1), ("a", 3)]
 
-The stage is the keyed one of the program, or its source stage where nothing is keyed. `snapshot()` is what an engine
-would store; a harness made from it goes on exactly there.
+The stage is the keyed one of the program, or its source stage if nothing is keyed. `snapshot()` is what an engine would
+store; a harness created from it continues exactly there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """One record that left the stage, and the watermark in force before it."""
+    """One emitted record, and the watermark in force before it."""
 
     value: Any
     timestamp: int | None
@@ -44,7 +44,7 @@ class Emitted:
 
 
 class Outlet:
-    """What came out at one end of the stage, in order: `Emitted` records and watermarks (plain ints)."""
+    """What one output of the stage emitted, in order: `Emitted` records and watermarks (plain ints)."""
 
     def __init__(self) -> None:
         self.log: list[Emitted | int] = []
@@ -84,7 +84,7 @@ class _Outlets:
 
     def exchange(self, exchange: Exchange) -> Receiver:
         raise InvalidArgument(
-            "a harness drives one stage", way_out="leave out what comes behind the next key_by()"
+            "a harness drives one stage", way_out="leave out what follows the next key_by()"
         )
 
     def sink(self, node: StreamNode) -> Receiver:
@@ -92,8 +92,8 @@ class _Outlets:
 
 
 class OperatorHarness:
-    """`build(*streams)` gets one stream per input and returns a stream, or a dictionary of named streams (side
-    outputs). `channels` is how many channels each input has."""
+    """`build(*streams)` receives one stream per input and returns a stream, or a dictionary of named streams (side
+    outputs). `channels` is the number of channels of each input."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class OperatorHarness:
         into: int = 0,
         channel: int = 0,
     ) -> None:
-        """A batch of one channel of an input; `watermarks[i]` is in force before record i, `watermark` after all."""
+        """Sends a batch of one channel of an input; `watermarks[i]` is in force before record i, `watermark` after all."""
         head = self.stage.head
         if head is None:
             self.stage.feed(Batch(list(values), timestamps, watermarks))
@@ -165,7 +165,7 @@ class OperatorHarness:
         self.send([], watermark=watermark, into=into, channel=channel)
 
     def end(self) -> None:
-        """Every channel of every input has ended."""
+        """Ends every channel of every input."""
         if self.scope is None:
             self.watermark(MAX_WATERMARK)
             return
@@ -174,7 +174,7 @@ class OperatorHarness:
             self.watermark(MAX_WATERMARK, into=into, channel=channel)
 
     def advance_clock(self, ms: int) -> None:
-        """Processing time moves on; due timers fire and idle channels are left out."""
+        """Advances processing time; due timers fire and idle channels are excluded."""
         self.clock.advance(ms)
         if self.stage.head is not None:
             self.stage.head.fire_processing_timers()

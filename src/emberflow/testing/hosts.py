@@ -1,7 +1,7 @@
-"""Hosts: the ways a program can be run, each behind the same two methods.
+"""Hosts: the ways to run a program, each behind the same two methods.
 
-A scenario is written once as `build(env) -> DataStream`; a host makes the environment, runs the program through the
-public API and returns what came out.
+A scenario is written once as `build(env) -> DataStream`; a host creates the environment, runs the program through the
+public API and returns its output.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a program that was started again after every crash has made visible."""
+    """The committed output of a program that was started again after every crash."""
 
     values: list[Any]
     """In the order of their commits."""
@@ -46,7 +46,7 @@ class Host:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     needs_checkpoint_dir: bool = False
     timeout_s: float = 300
-    """A guard against hangs, generous enough for a machine that is busy with other things."""
+    """Protects against hangs; generous enough for a busy machine."""
 
     @property
     def streaming(self) -> bool:
@@ -59,7 +59,7 @@ class Host:
     def environment(
         self, *, checkpoint_dir: PathLike | None = None, options: dict[str, Any] | None = None
     ) -> StreamExecutionEnvironment:
-        """An environment of this host. `clock` among the options reaches the local engine only."""
+        """Creates an environment for this host. A `clock` among the options applies to the local engine only."""
         env = StreamExecutionEnvironment.get_execution_environment(
             {**self.options, **(options or {})},
             engine=self.engine,
@@ -97,7 +97,7 @@ class Host:
             overdue.set()
             results.close()
 
-        # A scenario that hangs is to fail by itself, with its name, rather than stop the whole run.
+        # A scenario that hangs should fail by itself, with its name, instead of stopping the whole run.
         timer = threading.Timer(self.timeout_s, stop)
         timer.daemon = True
         timer.start()
@@ -121,10 +121,10 @@ class Host:
         options: dict[str, Any] | None = None,
         max_starts: int = 12,
     ) -> Committed:
-        """Runs the program into files below `folder`, with checkpoints, again and again until no crash is left.
+        """Runs the program into files below `folder`, with checkpoints, repeatedly until no crash is left.
 
-        Only an error that a sentinel of the test caused leads to another start; any other is raised. Make sources
-        with crashes outside of `build`, or each start meets new ones.
+        Only an error caused by a sentinel of the test leads to another start; any other is raised. Create sources with
+        crashes outside `build`, otherwise each start has new ones.
         """
         output, checkpoints = Path(folder) / "output", Path(folder) / "checkpoints"
         for start in range(1, max_starts + 1):
@@ -140,7 +140,7 @@ class Host:
             else:
                 return Committed(values=read_committed(output), starts=start)
         raise EngineFailed(
-            f"the program crashed {max_starts} times on {self.name}; are crashes made inside build()?"
+            f"the program crashed {max_starts} times on {self.name}; are crashes created inside build()?"
         )
 
     def _execute(self, env: StreamExecutionEnvironment) -> None:
@@ -163,7 +163,7 @@ class Host:
 
 
 def _crashes() -> set[str]:
-    # Not the hidden ones: those are of latches, and no reason for another start.
+    # Not the hidden ones: those belong to latches and are no reason for another start.
     return {name for name in os.listdir(crash_folder()) if not name.startswith(".")}
 
 

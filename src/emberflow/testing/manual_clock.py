@@ -1,7 +1,7 @@
-"""A clock that moves when a test says so.
+"""A clock that a test advances.
 
-Hand it to a job with `env.set_option("clock", clock)`: the local engine then takes processing time, and with it
-processing-time timers and time to live, from here. Spark keeps its own time.
+Pass it to a job with `env.set_option("clock", clock)`: the local engine then takes processing time, including
+processing-time timers and time to live, from it. Spark uses its own time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from emberflow.errors import InvalidArgument
 
 
 class ManualClock:
-    """Stands still until `advance`. May be moved from any thread."""
+    """Stands still until `advance` is called, from any thread."""
 
     def __init__(self, start_ms: int = 0) -> None:
         self._now_ms = start_ms
@@ -25,9 +25,9 @@ class ManualClock:
         return self._now_ms
 
     def advance(self, ms: int) -> None:
-        """Moves time on and tells everybody who asked to be told."""
+        """Advances the time and calls the registered callbacks."""
         if ms < 0:
-            raise InvalidArgument(f"a clock does not go back, got {ms} ms", way_out="advance by zero or more")
+            raise InvalidArgument(f"a clock cannot go back, got {ms} ms", way_out="advance by zero or more")
         with self._lock:
             self._now_ms += ms
             callbacks = list(self._callbacks)
@@ -35,7 +35,7 @@ class ManualClock:
             callback()
 
     def on_advance(self, callback: Callable[[], object]) -> None:
-        """Calls `callback()` after every move."""
+        """Registers `callback()` to be called after every advance."""
         with self._lock:
             self._callbacks.append(callback)
 

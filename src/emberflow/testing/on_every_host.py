@@ -6,7 +6,7 @@
     @on_every_host(hosts=STREAMING_HOSTS)
     def test_late_records_are_dropped(host: Host) -> None: ...
 
-Needs pytest, which emberflow itself does not bring.
+Needs pytest, which is not a dependency of emberflow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`RecordedChatModel`: a real model's answers, recorded once into a cassette file and replayed in tests."""
+"""`RecordedChatModel`: a real model's replies, recorded once in a cassette file and replayed in tests."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class RecordedChatModel(BaseChatModelConnection):
 
         ResourceDescriptor(clazz=RecordedChatModel, cassette="tests/cassettes/refunds.jsonl")
 
-    - `replay` (default) touches no network; a request that is not recorded raises ResourceFailed;
-    - `record` asks `connection` (the name of a connection resource, a descriptor or a connection) and appends what it
-      answers. Delete the file first to record it anew: what was recorded earlier is replayed earlier;
+    - `replay` (default) uses no network; a request that is not recorded raises ResourceFailed;
+    - `record` calls `connection` (the name of a connection resource, a descriptor or a connection) and appends its
+    replies. Delete the file first to record again: earlier recordings are replayed first;
     - `auto` replays what is recorded and records the rest.
 
-    A request that was recorded several times gets its replies in that order, the last one again and again; the count
-    starts anew in every process. So a run that is repeated after a crash is only sure to see the same answers if equal
-    requests have equal replies: put what makes a request different (an order's number, say) into its text.
+    A request that was recorded several times gets its replies in that order, then the last one repeatedly; each process
+    counts separately. A run that is repeated after a crash therefore sees the same replies only if equal requests have equal
+    replies: put what distinguishes a request (such as an order's number) into its text.
 
-    Errors are not recorded. Secrets are not written: settings named like one, the values of a descriptor's `Secret`s,
-    and text that looks like a key. Several writers may share a file within one process only.
+    Errors are not recorded. Secrets are not written: settings with the name of a secret, the values of a descriptor's
+    `Secret`s, and strings that look like a key. Only writers of one process may share a file.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class RecordedChatModel(BaseChatModelConnection):
     ) -> None:
         if mode not in _MODES:
             raise InvalidAgent(
-                f"a recorded model has no mode {mode!r}", way_out=f"one of {', '.join(_MODES)}"
+                f"a recorded model has no mode {mode!r}", way_out=f"use one of {', '.join(_MODES)}"
             )
         if mode != "replay" and connection is None:
             raise InvalidAgent(
-                f"a recorded model with mode {mode!r} needs a model to ask",
+                f"a recorded model with mode {mode!r} needs a model to call",
                 way_out="connection=ResourceDescriptor(clazz=…), or the name of a chat model connection",
             )
         self.cassette = Path(cassette)
@@ -99,10 +99,10 @@ class RecordedChatModel(BaseChatModelConnection):
 
     def _prepare(self) -> Cassette:
         if self._loaded is None:
-            # Before anything is asked: a line must not be appended to a file that cannot be read back.
+            # Before any request: a line must not be appended to a file that cannot be read back.
             self._loaded = load_cassette(self.cassette, may_be_missing=self.mode != "replay")
             if self.mode == "record":
-                # Not for "auto": where all is recorded, a run needs neither a network nor a key.
+                # Not for "auto": if everything is recorded, a run needs neither a network nor a key.
                 self._asked = self._connect()
         return self._loaded
 
@@ -111,8 +111,8 @@ class RecordedChatModel(BaseChatModelConnection):
         if isinstance(found, str):
             if not hasattr(self, "resource_context"):
                 raise ResourceFailed(
-                    f"the recorded model looks for the connection {found!r}, but it is not part of an agent",
-                    way_out="give it the connection itself, or its descriptor",
+                    f"the recorded model needs the connection {found!r}, but it is not part of an agent",
+                    way_out="pass the connection itself, or its descriptor",
                 )
             found = self.resource_context.get_resource(found, ResourceType.CHAT_MODEL_CONNECTION)
         elif isinstance(found, ResourceDescriptor):
@@ -130,7 +130,9 @@ class RecordedChatModel(BaseChatModelConnection):
                 found.resource_context = self.resource_context
             found.open()
         if not isinstance(found, BaseChatModelConnection):
-            raise ResourceFailed(f"a recorded model asks a chat model connection, got {type(found).__name__}")
+            raise ResourceFailed(
+                f"a recorded model needs a chat model connection, got {type(found).__name__}"
+            )
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -148,7 +150,7 @@ def _not_recorded(cassette: Cassette, request: str) -> ResourceFailed:
     if near is None:
         cause = "nothing is recorded in it"
     else:
-        # Line by line: what differs is often one word in a long conversation.
+        # Line by line: often only one word of a long conversation differs.
         compared = list(difflib.unified_diff(_lines(near), _lines(request), lineterm="", n=0))[2:]
         changes = [line for line in compared if not line.startswith("@@")]
         shown = "\n    ".join(line if len(line) <= 300 else line[:299] + "…" for line in changes[:12])

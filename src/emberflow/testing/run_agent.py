@@ -1,4 +1,4 @@
-"""`run_agent`: an agent in a unit test, in three lines.
+"""`run_agent`: runs an agent in a unit test, in three lines.
 
 run = run_agent(Greeter(), ["hello", "hello again"])
 assert run.outputs == ["hi", "hi for the 2nd time"]
@@ -22,17 +22,17 @@ from emberflow.plan.agents.options import AgentConfigOptions
 from emberflow.plan.agents.resources import ResourceType
 
 ONE_KEY = "test"
-"""The key of inputs that come without one: one conversation."""
+"""The key of inputs without one: they form one conversation."""
 
 
 @dataclass(slots=True)
 class AgentTestRun:
-    """What an agent did: outputs and events in the order in which they happened."""
+    """What an agent did: outputs and events in order."""
 
     outputs: list[Any] = field(default_factory=list[Any])
     by_key: dict[Any, list[Any]] = field(default_factory=dict[Any, list[Any]])
     events: list[Event] = field(default_factory=list[Event])
-    """Inputs and outputs included. Only on `local`: elsewhere agents run in other processes."""
+    """Inputs and outputs included. Only on `local`: on Spark agents run in other processes."""
 
     def sent(self, kind: str | type[Event]) -> list[Event]:
         """The events of one type."""
@@ -49,7 +49,7 @@ def run_agent(
     engine: str = "local",
     clock: Clock | None = None,
 ) -> AgentTestRun:
-    """Runs an agent over inputs to its end. An input is a value (all such share one key) or
+    """Runs an agent over inputs to its end. An input is a value (all such inputs share one key) or
     `{"key": …, "value": …}`; `resources` replace the agent's own of the same name and type."""
     run = AgentTestRun()
     agents_env = AgentsExecutionEnvironment.get_execution_environment(engine=engine, parallelism=1)
@@ -68,7 +68,7 @@ def run_agent(
         if clock is not None:
             agents_env.env.set_option("clock", clock)
     elif clock is not None:
-        raise InvalidArgument("a clock can only be given to the local engine")
+        raise InvalidArgument("a clock can be given to the local engine only")
     stand_in = _with_resources(agent, resources or {})
     results = agents_env.from_list([_pair(item) for item in inputs]).apply(stand_in).to_list()
     agents_env.execute(f"test of {agent.name}")
@@ -86,7 +86,7 @@ def _pair(item: Any) -> dict[str, Any]:
 
 
 def _with_resources(agent: Agent, resources: dict[tuple[str, ResourceType], Any]) -> Agent:
-    """The agent with some resources replaced; the agent itself stays as it is."""
+    """A copy of the agent with some resources replaced."""
     if not resources:
         return agent
     changed: Any = copy.copy(agent)

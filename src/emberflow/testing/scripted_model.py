@@ -1,6 +1,6 @@
-"""`ScriptedChatModel`: a chat model that says what a test tells it to say, with delays and errors on demand.
+"""`ScriptedChatModel`: a chat model whose replies, delays and errors are defined by a test.
 
-Used as any other connection, most often by descriptor:
+Used like any other connection, usually by descriptor:
 
     ResourceDescriptor(clazz=ScriptedChatModel, replies=[When(contains="refund", reply="Sorry!"), When(reply="Hello.")])
 """
@@ -25,7 +25,7 @@ Failure = int | Literal["timeout"]
 
 
 class ScriptedError(Exception):
-    """What a script raises in the place of a service; `status_code` is None for a timeout."""
+    """The error of a scripted service; `status_code` is None for a timeout."""
 
     def __init__(self, message: str, status_code: int | None = None) -> None:
         super().__init__(message, status_code)
@@ -36,7 +36,7 @@ class ScriptedError(Exception):
 
 
 class ScriptedTimeout(ScriptedError, TimeoutError):
-    """The timeout of a script."""
+    """A scripted timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Reply:
 
     delay_s: float = field(default=0.0, kw_only=True)
     error: Failure | None = field(default=None, kw_only=True)
-    """Raised instead of the answer, every time."""
+    """Raised instead of the reply, every time."""
 
     errors_first: Sequence[Failure] = field(default=(), kw_only=True)
-    """Raised one by one before the answer is given; counted per request, in one process."""
+    """Raised one by one before the reply is returned; counted per request, in one process."""
 
     extra_args: dict[str, Any] = field(default_factory=dict[str, Any], kw_only=True)
 
@@ -62,10 +62,10 @@ Answer = str | Reply | ChatMessage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
-    """A rule: what to answer if the last user message contains a text or matches a pattern; neither fits everything.
+    """A rule: what to reply if the last user message contains a string or matches a pattern; without either it always applies.
 
-    Several answers are turns after that message: `[Reply(tool_calls=[…]), "done"]` calls a tool and then answers to its
-    result. The last turn is given again if more is asked, unless it calls a tool.
+    Several replies are turns after that message: `[Reply(tool_calls=[…]), "done"]` calls a tool and then replies to its
+    result. The last turn is repeated for further requests, unless it calls a tool.
     """
 
     contains: str = ""
@@ -73,13 +73,13 @@ class When:
     reply: Answer | Sequence[Answer]
 
     def fits(self, asked: str) -> bool:
-        """Whether the condition holds for these messages."""
+        """Whether the condition holds for this message."""
         return self.contains in asked and re.search(self.matches, asked) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One request that a scripted model got."""
+    """One request to a scripted model."""
 
     messages: list[ChatMessage]
     tools: list[str]
@@ -87,7 +87,7 @@ class ModelCall:
 
 
 def tool_call(name: str, /, **arguments: Any) -> dict[str, Any]:
-    """A tool call for `Reply(tool_calls=[…])`; its id is given with the answer and decided by the conversation."""
+    """A tool call for `Reply(tool_calls=[…])`; its id is assigned with the reply and derived from the conversation."""
     return {"type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -97,21 +97,21 @@ Replies = (
 
 
 class ScriptedChatModel(BaseChatModelConnection):
-    """Answers from a script. Which kind of script is safe where:
+    """Replies from a script. Which kind of script to use:
 
-    - rules (`When(…)`, or a mapping from regular expressions to answers) and an importable function of the messages
-      decide by content. Use them for agents: keys run side by side in any order, and after a crash a request comes
-      again, maybe in another process;
-    - plain answers are given out in the order of the calls, which starts anew in every process. Use them where one
-      conversation runs alone and nothing crashes.
+    - rules (`When(…)`, or a mapping from regular expressions to replies) and an importable function of the messages decide
+      by content. Use them for agents: keys run concurrently in any order, and after a crash a request is repeated, possibly
+      in another process;
+    - plain replies are returned in the order of the calls, counted separately in every process. Use them for a single
+      conversation without crashes.
 
-    In a mixed list the rules come first. A request without an answer raises ResourceFailed.
+    In a mixed list the rules come first. A request without a reply raises ResourceFailed.
     """
 
     _calls_by_name: ClassVar[dict[str, list[ModelCall]]] = {}
 
     def __init__(self, replies: Replies, *, name: str = "") -> None:
-        """With a `name`, the calls of all instances in this process are found with `calls_of(name)`."""
+        """With a `name`, `calls_of(name)` returns the calls of all instances in this process."""
         self._replies = replies
         self._name = name
         self._rules: list[When] = []
@@ -120,7 +120,7 @@ class ScriptedChatModel(BaseChatModelConnection):
             rules = cast("Mapping[str, Answer | Sequence[Answer]]", replies)
             self._rules = [When(matches=pattern, reply=reply) for pattern, reply in rules.items()]
         elif isinstance(replies, str | Reply | ChatMessage | When):
-            raise InvalidArgument("replies is a list", way_out=f"replies=[{shorten(replies)}]")
+            raise InvalidArgument("replies must be a list", way_out=f"write replies=[{shorten(replies)}]")
         elif not callable(replies):
             self._rules = [item for item in replies if isinstance(item, When)]
             self._script = [item for item in replies if not isinstance(item, When)]
@@ -138,7 +138,7 @@ class ScriptedChatModel(BaseChatModelConnection):
 
     @classmethod
     def calls_of(cls, name: str) -> list[ModelCall]:
-        """The calls that instances of this name got in this process, as a list that may be cleared."""
+        """The calls that instances of this name received in this process, as a list that may be cleared."""
         return cls._calls_by_name.setdefault(name, [])
 
     async def chat(
@@ -176,9 +176,10 @@ class ScriptedChatModel(BaseChatModelConnection):
                 turns = _turns(rule.reply)
                 chosen = _as_reply(turns[min(turn, len(turns) - 1)])
                 if turn >= len(turns) and chosen.tool_calls:
-                    # Given again and again, it would keep an agent calling tools for ever.
+                    # Repeated, it would keep an agent calling tools without end.
                     raise _no_answer(
-                        messages, f"the rule {shorten(rule)} ends with a tool call, its result came back"
+                        messages,
+                        f"the rule {shorten(rule)} ends with a tool call, and its result was returned",
                     )
                 return chosen
         if self._given < len(self._script):
@@ -186,7 +187,7 @@ class ScriptedChatModel(BaseChatModelConnection):
             return _as_reply(self._script[self._given - 1])
         if self._script:
             raise _no_answer(messages, f"all {len(self._script)} replies of the script are used up")
-        raise _no_answer(messages, f"none of the {len(self._rules)} rules fits the last user message")
+        raise _no_answer(messages, f"none of the {len(self._rules)} rules matches the last user message")
 
     def _failure(self, reply: Reply, messages: list[ChatMessage]) -> Failure | None:
         if reply.errors_first:
@@ -208,7 +209,7 @@ class ScriptedChatModel(BaseChatModelConnection):
 
 
 def _asked(messages: list[ChatMessage]) -> tuple[str, int]:
-    """The last user message (without one: the last system message), and how often the model answered since."""
+    """The last user message (without one: the last system message), and how often the model has replied since."""
     for role in (MessageRole.USER, MessageRole.SYSTEM):
         found = [index for index, message in enumerate(messages) if message.role is role]
         if found:
@@ -218,7 +219,7 @@ def _asked(messages: list[ChatMessage]) -> tuple[str, int]:
 
 
 def _turns(reply: Answer | Sequence[Answer]) -> list[Answer]:
-    # A text is a sequence too.
+    # A string is a sequence too.
     return [reply] if isinstance(reply, str | Reply | ChatMessage) else list(reply)
 
 
@@ -229,10 +230,10 @@ def _check_rule(rule: When) -> None:
         raise InvalidArgument(
             f"{rule.matches!r} is not a regular expression",
             cause=describe_cause(error),
-            way_out="When(contains=…) takes a text as it is",
+            way_out="When(contains=…) takes a plain string",
         ) from error
     if not _turns(rule.reply):
-        raise InvalidArgument(f"the rule {shorten(rule)} has no answer")
+        raise InvalidArgument(f"the rule {shorten(rule)} has no reply")
     for answer in _turns(rule.reply):
         _as_reply(answer)
 
@@ -251,7 +252,7 @@ def _as_reply(answer: Any) -> Reply:
         return Reply(answer.content, tool_calls=answer.tool_calls, extra_args=answer.extra_args)
     raise InvalidArgument(
         f"{shorten(cast('object', answer))} is not a reply of a script",
-        way_out="a text, a Reply, a ChatMessage or a When",
+        way_out="use a string, a Reply, a ChatMessage or a When",
     )
 
 

@@ -1,7 +1,7 @@
-"""What a `TestSource` may hold besides records: crashes, pauses, latches and batch boundaries.
+"""What a `TestSource` may contain besides records: crashes, pauses, latches and batch boundaries.
 
-A crash happens once, also across restarts and processes: before it strikes, it leaves a file in a folder that all
-of them share. Make the sentinels outside of the function that builds the program, or a restart makes new ones.
+A crash happens once, also across restarts and processes: before it happens, it leaves a file in a folder that all of
+them share. Create sentinels outside the function that builds the program, otherwise a restart creates new ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SimulatedCrash(Exception):
 
 @cache
 def crash_folder() -> str:
-    """Where crashes of this process's tests leave their marks; made on first use."""
+    """Where crashes of this process's tests leave their marks; created on first use."""
     return tempfile.mkdtemp(prefix="emberflow-crashes-")
 
 
@@ -34,7 +34,7 @@ class Sentinel:
 
 
 class Once(Sentinel):
-    """Strikes the first time it is reached, wherever that is."""
+    """Acts the first time it is reached, in whatever process."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._mark = Path(folder or crash_folder()) / f"{type(self).__name__}-{uuid.uuid4().hex}"
@@ -45,7 +45,7 @@ class Once(Sentinel):
 
     def reach(self) -> None:
         try:
-            # The mark first: a crash that leaves no trace would happen again for ever.
+            # Leave the mark first: a crash without a trace would happen again and again.
             os.close(os.open(self._mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
             return
@@ -56,7 +56,7 @@ class Once(Sentinel):
 
 
 class Crash(Once):
-    """Raises. `crash.reach()` inside a user function crashes that function once."""
+    """Raises SimulatedCrash. `crash.reach()` inside a user function crashes that function once."""
 
     def strike(self) -> None:
         """Called by the source: raises, once."""
@@ -67,7 +67,7 @@ class Crash(Once):
 
 
 class WorkerKill(Once):
-    """SIGKILL for the worker process that reaches it; refuses to kill the process that made it."""
+    """Kills (SIGKILL) the worker process that reaches it; refuses to kill the process that created it."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         super().__init__(folder)
@@ -87,11 +87,11 @@ class WorkerKill(Once):
 
 
 class Pause(Sentinel):
-    """What comes behind it is available only `ms` later. A job that goes on behind it does not wait again."""
+    """The items after it are available only `ms` later. A job that continues after it does not wait again."""
 
     def __init__(self, ms: int) -> None:
         if ms < 0:
-            raise InvalidArgument(f"a pause cannot last {ms} ms", way_out="give zero or more milliseconds")
+            raise InvalidArgument(f"a pause of {ms} ms is invalid", way_out="give zero or more milliseconds")
         self.ms = ms
 
     def __repr__(self) -> str:
@@ -99,8 +99,8 @@ class Pause(Sentinel):
 
 
 class Latch(Sentinel):
-    """What comes behind it is available once somebody has called `open`, in whatever process. Unlike a pause, it does not
-    depend on how fast the machine is."""
+    """The items after it are available once `open` was called, in whatever process. Unlike a pause, it does not depend on
+    the speed of the machine."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._mark = Path(folder or crash_folder()) / f".latch-{uuid.uuid4().hex}"
@@ -111,7 +111,7 @@ class Latch(Sentinel):
         return self._mark.exists()
 
     def open(self) -> None:
-        """Lets everything that waits for it go on."""
+        """Releases everything that waits for it."""
         self._mark.touch()
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class Latch(Sentinel):
 
 
 class Cut(Sentinel):
-    """A batch ends here: what comes behind it is read in another one."""
+    """A batch boundary: the items after it are read in another batch."""
 
     def __repr__(self) -> str:
         return "Cut()"

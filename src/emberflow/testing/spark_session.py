@@ -1,4 +1,4 @@
-"""The one SparkSession that a test run shares. Starting one takes seconds, so it is made when first asked for."""
+"""The SparkSession that a test run shares. Starting one takes seconds, so it is created on first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def spark_missing() -> str:
 
 @cache
 def shared_session() -> Any:
-    """Two cores, no user interface, quiet; workers run this Python and see what this process can import."""
+    """Two cores, no user interface, little log output; workers run this Python and can import what this process can."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["JAVA_HOME"] = str(find_java().home)
     # Workers must find the modules that define a test's functions and classes.
@@ -41,10 +41,10 @@ def shared_session() -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": paths,
-        # All test modules that are loaded travel with a job.
+        # All loaded test modules are shipped with a job.
         FUNCTION_LIMIT: "256m",
         "spark.log.level": "ERROR",
-        # Many short jobs: compiling them well costs more than running them.
+        # Many short jobs: optimizing their code costs more than running it.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
     }
@@ -56,7 +56,7 @@ def shared_session() -> Any:
 
 
 def stop_shared_session() -> None:
-    """Call it once, at the end of the run."""
+    """Stops the shared session; call it once, at the end of the run."""
     if shared_session.cache_info().currsize:
         shared_session().stop()
         shared_session.cache_clear()

@@ -72,7 +72,7 @@ def test_the_demo_runs_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "400 verdicts" in printed
     assert "400 calls" in printed
     assert "p99" in printed
-    beside = re.search(r"up to (\d+) ran side by side", printed)
+    beside = re.search(r"up to (\d+) ran concurrently", printed)
     # 800 calls a second of 200 ms each.
     assert beside is not None
     assert 40 < int(beside[1]) <= 400
@@ -80,7 +80,7 @@ def test_the_demo_runs_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (tmp_path / "report.html").as_uri() in printed
     page = outline(tmp_path / "report.html")
     assert page.headings == [
-        "Model calls side by side", "Throughput", "Latency over time", "Latency", "Customers", "Escalations", "The job",
+        "Concurrent model calls", "Throughput", "Latency over time", "Latency", "Customers", "Escalations", "The job",
         "Settings and versions",
     ]  # fmt: skip
     assert page.tags.count("svg") == 6

@@ -143,9 +143,9 @@ def test_an_owner_has_keys_of_its_own() -> None:
     [
         (float("nan"), "NaN is not equal to itself"),
         ((1, Decimal("nan")), "NaN is not equal to itself"),
-        (Lonely(1), "equal to themselves only"),
-        (("a", Lonely(1)), "equal to themselves only"),
-        (lambda: 1, "cannot be told from others"),
+        (Lonely(1), "equal only to themselves"),
+        (("a", Lonely(1)), "equal only to themselves"),
+        (lambda: 1, "cannot be distinguished from others"),
         (threading.Lock(), "cannot pickle"),
     ],
     ids=["nan", "nan inside", "no __eq__", "no __eq__ inside", "lambda", "lock"],

@@ -44,7 +44,7 @@ def test_a_plain_dictionary_is_a_value_as_a_whole() -> None:
     assert not memory.delete("settings.a")
     with pytest.raises(InvalidArgument) as caught:
         memory.set("settings.a", 2)
-    assert "short-term memory: 'settings.a' cannot be set, because 'settings' holds a value" in str(
+    assert "short-term memory: 'settings.a' cannot be set, because 'settings' contains a value" in str(
         caught.value
     )
     assert "delete('settings') first, or use another path" in str(caught.value)
@@ -56,7 +56,7 @@ def test_lists_grow_by_append() -> None:
     memory.append("log", 2)
     assert memory.get("log") == [1, 2]
     memory.set("name", "Ann")
-    with pytest.raises(InvalidArgument, match="'name' holds a str, so nothing can be appended to it"):
+    with pytest.raises(InvalidArgument, match="'name' contains a str, so nothing can be appended to it"):
         memory.append("name", 1)
 
 
@@ -88,7 +88,7 @@ def test_new_objects() -> None:
     memory.set("other", 1)
     with pytest.raises(InvalidArgument) as caught:
         memory.new_object("other")
-    assert "'other' already holds a value" in str(caught.value)
+    assert "'other' already contains a value" in str(caught.value)
     assert "new_object(path, overwrite=True)" in str(caught.value)
     assert memory.new_object("other", overwrite=True).to_dict() == {}
     with pytest.raises(InvalidArgument, match="cannot be set to a memory object"):

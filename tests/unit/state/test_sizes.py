@@ -69,5 +69,5 @@ def test_deep_structures() -> None:
 
 @pytest.mark.parametrize("value", [threading.Lock(), (number for number in [1]), {"a": [threading.Lock()]}])
 def test_what_cannot_be_stored(value: Any) -> None:
-    with pytest.raises(NotSerializable, match="cannot be serialised"):
+    with pytest.raises(NotSerializable, match="cannot be serialized"):
         measure(value)

@@ -120,7 +120,7 @@ def test_write_then_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     said = str(raised.value)
     assert '-      "id": 1' in said
     assert '+      "id": 2' in said
-    assert f"if the change is meant: {UPDATE}=1" in said
+    assert f"if the change is intended: {UPDATE}=1" in said
 
     monkeypatch.setenv(UPDATE, "1")
     assert_golden([2], path)

@@ -249,7 +249,7 @@ def test_a_connection_by_name(tmp_path: Path) -> None:
         ('{"format": "emberflow-cassette", "version": 2}\n', "has version 2, this release reads version 1"),
         (HEADER + "\n[]\n", "line 2"),
         (HEADER + '\n\n{"reply": {"role": "user"}}\n', "line 3"),
-        (HEADER + '\n{"request": {}, "reply": {"role": "robot"}}', "its reply is no message"),
+        (HEADER + '\n{"request": {}, "reply": {"role": "robot"}}', "its reply is not a message"),
         (HEADER + '\n{"request": {}, "reply": {"role": "user"}}\n{"request": {"mess', "line 3"),
     ],
 )
@@ -283,7 +283,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     mode: Any = "play"
     with pytest.raises(InvalidAgent, match="one of replay, record, auto"):
         RecordedChatModel("c.jsonl", mode=mode)
-    with pytest.raises(InvalidAgent, match="needs a model to ask"):
+    with pytest.raises(InvalidAgent, match="needs a model to call"):
         RecordedChatModel("c.jsonl", mode="record")
     with pytest.raises(ResourceFailed, match="there is no cassette"):
         RecordedChatModel(tmp_path / "none.jsonl").open()

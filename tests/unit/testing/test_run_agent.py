@@ -96,7 +96,7 @@ def test_a_clock() -> None:
     agent = Agent("times").add_action("act", [InputEvent], act)
     options = {AgentExecutionOptions.SHORT_TERM_MEMORY_STATE_TTL_MS: 50}
     assert run_agent(agent, [10, 60, 0], options=options, clock=clock).outputs == [None, 100, None]
-    with pytest.raises(InvalidArgument, match="a clock can only be given to the local engine"):
+    with pytest.raises(InvalidArgument, match="a clock can be given to the local engine only"):
         run_agent(agent, [1], engine="spark", clock=clock)
 
 

@@ -59,7 +59,7 @@ def test_by_content() -> None:
 def test_by_a_mapping_of_patterns() -> None:
     model = ScriptedChatModel({"refunds?": "Sorry!", "(?i)HELLO": Reply("Hi.")})
     assert ask(model, "hello", "two refunds") == ["Hi.", "Sorry!"]
-    with pytest.raises(ResourceFailed, match="none of the 2 rules fits") as raised:
+    with pytest.raises(ResourceFailed, match="none of the 2 rules matches") as raised:
         ask(model, "bye")
     assert "user: bye" in str(raised.value)
 
@@ -176,7 +176,7 @@ def test_scripts_travel(replies: Any) -> None:
         ("x", r"replies=\['x'\]"),
         ([5], "5 is not a reply"),
         ({"(": "x"}, "not a regular expression"),
-        ([When(reply=[])], "has no answer"),
+        ([When(reply=[])], "has no reply"),
         ([Reply(error="rate limit")], "a status such as 429"),  # pyright: ignore[reportArgumentType]
     ],
 )

@@ -113,7 +113,7 @@ def check_event(event: Event, max_bytes: int) -> None:
         size = measure(event.__dict__)
     except NotSerializable as error:
         raise NotSerializable(
-            f"the event {shorten(event)} cannot be serialised",
+            f"the event {shorten(event)} cannot be serialized",
             cause=error.cause,
             way_out="send data, not locks, connections, files or generators",
         ) from error

@@ -66,7 +66,7 @@ def sends(make: Any) -> Agent:
 def test_an_event_that_cannot_be_serialised() -> None:
     text = failure(sends(lambda: OutputEvent(number for number in [1])), NotSerializable)
     assert "agent 'shop', action 'act', key 'ann', event InputEvent(input=1): the event OutputEvent(" in text
-    assert "cannot be serialised" in text
+    assert "cannot be serialized" in text
     assert "cannot pickle 'generator' object" in text
     assert "send data, not locks, connections, files or generators" in text
 
