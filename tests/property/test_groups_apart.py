@@ -19,9 +19,9 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.engines.spark.wire.packet_rows import group_ids, sink_dest
+from emberflow.engines.spark.wire.packet_rows import PacketRow, group_ids, sink_dest
 from emberflow.engines.spark.worker import worker_process
-from emberflow.engines.spark.worker.packing import Row, key_groups
+from emberflow.engines.spark.worker.packing import key_groups
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.events.packets import Packet, encode_packet
 from emberflow.streams import StreamExecutionEnvironment
@@ -96,11 +96,11 @@ def test_delayed_events_that_come_with_the_end_find_the_memory_of_their_own_grou
 class PassesElsewhere(MicroBatches):
     """Rows for a sink pass the level in the group that was served when a call of the level before ended."""
 
-    def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[Row]]:
+    def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[PacketRow]]:
         found = super()._packets(inputs, ends)
         kg = group_ids(4, 1)[self._attempts % 4]
         packet = encode_packet(Packet(0, 0, 1, Batch([("passed",)])))
-        return {kg: [(kg, sink_dest(0), 1, MIN_WATERMARK, packet), *found.pop(kg, [])], **found}
+        return {kg: [PacketRow(kg, sink_dest(0), 1, MIN_WATERMARK, packet), *found.pop(kg, [])], **found}
 
 
 def test_rows_that_pass_in_other_groups_are_no_other_input() -> None:

@@ -18,10 +18,9 @@ from pyspark import TaskContext
 
 from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.spark.wire.job_spec import dump_spec
-from emberflow.engines.spark.wire.packet_rows import PARKED
+from emberflow.engines.spark.wire.packet_rows import PARKED, PacketRow
 from emberflow.engines.spark.worker import worker_process
 from emberflow.engines.spark.worker.keyed_level import KeyedLevel
-from emberflow.engines.spark.worker.packing import Row
 from emberflow.events.batch import Batch
 from emberflow.events.packets import decode_packet
 from emberflow.plan.graphs.job_graph import JobGraph
@@ -156,7 +155,7 @@ class MicroBatches:
         handle, stored = _Handle(), copy.deepcopy(self._stored)
         level = KeyedLevel(self._data, self._levels, timed=True)
         level.init(handle, lambda name: _Value(handle, name), lambda name: _Map(handle, name))
-        rows: list[Row] = []
+        rows: list[PacketRow] = []
         for served, part in enumerate(
             self._serve(level, handle, stored, self._packets(inputs, ends), now_ms)
         ):
@@ -179,7 +178,7 @@ class MicroBatches:
         self._stored = stored
         self._batch += 1
 
-    def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[Row]]:
+    def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[PacketRow]]:
         _, stage = worker_process.open_stage(self._data, 0, 0)
         stage.exits.new_batch(0, 0)
         stage.exits.select_channel(0)
@@ -188,7 +187,7 @@ class MicroBatches:
             stage.task.feed(Batch(inputs))
         if ends:
             stage.task.end_channel()
-        found: dict[int, list[Row]] = {}
+        found: dict[int, list[PacketRow]] = {}
         for row in stage.finish():
             found.setdefault(row[0], []).append(row)
         return found
@@ -198,9 +197,9 @@ class MicroBatches:
         level: KeyedLevel,
         handle: _Handle,
         stored: dict[int, _Store],
-        packets: dict[int, list[Row]],
+        packets: dict[int, list[PacketRow]],
         now_ms: int,
-    ) -> Iterator[list[Row]]:
+    ) -> Iterator[list[PacketRow]]:
         for kg, rows in packets.items():
             handle.current = stored.setdefault(kg, _Store())
             yield list(level.on_rows(kg, rows, now_ms))

@@ -31,7 +31,7 @@ from emberflow.connectors.files.file_sink_options import (
     RollingPolicy,
 )
 from emberflow.connectors.files.local_paths import PathLike, local_path
-from emberflow.connectors.files.staged_files import StagedFile
+from emberflow.connectors.files.staged_files import PreparedFile, StagedFile
 from emberflow.connectors.sink import Committed, Sink, SinkWriter, WriterContext
 from emberflow.errors import InvalidArgument, SinkFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
@@ -104,7 +104,7 @@ class FileSink(Sink[T]):
 
     def commit(self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any]) -> None:
         base = self.base_path
-        staged_in = next((pair[2] for part in prepared if part for pair in part if len(pair) > 2), base)
+        staged_in = next((item.base_path for item in _files(prepared) if item.base_path), base)
         if not has_ledger(base, job_id, sink_id) and has_ledger(staged_in, job_id, sink_id):
             # From a savepoint whose sink had another folder: output prepared there becomes visible there.
             base = staged_in
@@ -122,7 +122,7 @@ class FileSink(Sink[T]):
         self._commit(CommitLedger(self.base_path, job_id, sink_id, fencing_epoch), epoch, prepared)
 
     def _commit(self, ledger: CommitLedger, epoch: int, prepared: Sequence[Any]) -> None:
-        files = [StagedFile.prepared(item) for part in prepared if part for item in part]
+        files = [item.staged for item in _files(prepared)]
         try:
             ledger.commit(epoch, files)
         except OSError as error:
@@ -208,6 +208,10 @@ class _Part:
                 os.fsync(file.fileno())
 
 
+def _files(prepared: Sequence[Any]) -> list[PreparedFile]:
+    return [PreparedFile.from_stored(item) for part in prepared if part for item in part]
+
+
 class _FileWriter:
     def __init__(self, sink: FileSink[Any], context: WriterContext) -> None:
         self._sink = sink
@@ -237,9 +241,11 @@ class _FileWriter:
             sync_folder(self._staging)
         except OSError as error:
             raise _disk_refused(f"files below {self._sink.base_path} could not be finished", error) from error
-        base = os.path.abspath(self._sink.base_path)
-        fence = self._context.fencing_epoch
-        return [[part.staged.name, part.final, base, part.size, part.checksum, fence] for part in self._parts]
+        base, fence = os.path.abspath(self._sink.base_path), self._context.fencing_epoch
+        staged = [
+            StagedFile(part.staged.name, part.final, part.size, part.checksum, fence) for part in self._parts
+        ]
+        return [PreparedFile(item, base).to_stored() for item in staged]
 
     def abort(self) -> None:
         for part in self._parts:

@@ -30,11 +30,6 @@ class StagedFile:
     """The start of the job that wrote it; None if unknown."""
 
     @classmethod
-    def prepared(cls, parts: Sequence[Any]) -> StagedFile:
-        """From what a writer returned: name, final path, base path, then size, checksum and start."""
-        return cls(*parts[:2], *parts[3:])
-
-    @classmethod
     def decided(cls, parts: Sequence[Any]) -> StagedFile:
         """From a ledger's entry. Raises TypeError or ValueError if it is malformed."""
         name, final, size, checksum = parts if len(parts) == 4 else (*parts, None, None)
@@ -50,6 +45,24 @@ class StagedFile:
             raise corrupt(path, f"it has {size:,} bytes instead of {self.size:,}", way_out)
         if content and self.checksum is not None and checksum_of_file(path) != self.checksum:
             raise corrupt(path, "its checksum does not match", way_out)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedFile:
+    """What a writer hands over to be committed; it may be stored in between, in a checkpoint or savepoint."""
+
+    staged: StagedFile
+    base_path: str | None = None
+    """Where it was staged. The first version did not say."""
+
+    def to_stored(self) -> list[Any]:
+        staged = self.staged
+        return [staged.name, staged.final, self.base_path, staged.size, staged.checksum, staged.fence]
+
+    @classmethod
+    def from_stored(cls, stored: Sequence[Any]) -> PreparedFile:
+        name, final, *rest = stored
+        return cls(StagedFile(name, final, *rest[1:]), rest[0] if rest else None)
 
 
 def checksum_of_file(path: Path) -> int:

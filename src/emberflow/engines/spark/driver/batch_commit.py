@@ -15,7 +15,7 @@ from typing import Any
 from emberflow.engines.spark.driver.sink_marks import note_output
 from emberflow.engines.spark.wire.job_sinks import guard_sink, sink_of
 from emberflow.engines.spark.wire.job_spec import load_spec
-from emberflow.events.codecs import decode
+from emberflow.engines.spark.wire.task_output import ClientPacket, TaskOutput
 from emberflow.events.packets import decode_packet
 from emberflow.events.private_files import make_private_folder
 from emberflow.events.stored_files import write_atomically
@@ -25,11 +25,9 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
     """All tasks of a batch are done: their parts become visible. May be called again for the same batch."""
     spec = load_spec(data)
     spec.fence.check()
-    decoded: list[tuple[dict[int, Any], list[tuple[int, int, bytes]]]] = [
-        decode(message) for message in messages
-    ]
+    outputs = [TaskOutput.from_bytes(message) for message in messages]
     committing = [
-        (node, sink, [prepared[number] for prepared, _ in decoded if prepared.get(number) is not None])
+        (node, sink, [task.prepared[number] for task in outputs if task.prepared.get(number) is not None])
         for number in range(len(spec.graph.sinks))
         for node, sink in [sink_of(spec, number)]
         if not sink.to_client and not sink.discards
@@ -37,7 +35,7 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
     note_output(spec, epoch, {node.uid for node, _, parts in committing if parts})
     for node, sink, parts in committing:
         guard_sink(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
-    to_client = [item for _, items in decoded for item in items]
+    to_client = [tuple(item) for task in outputs for item in task.to_client]
     if to_client:
         path = Path(spec.client_dir)
         make_private_folder(path)
@@ -64,7 +62,8 @@ class ClientFolder:
                 self._delivered = epoch
                 with open(path, "rb") as file:
                     items = pickle.load(file)
-                found.extend((number, subtask, decode_packet(raw).batch) for number, subtask, raw in items)
+                packets = [ClientPacket(*item) for item in items]
+                found += [(item.sink, item.subtask, decode_packet(item.packet).batch) for item in packets]
             # A batch that Spark repeats is written again under its old number: delivered once is enough.
             os.unlink(path)
         return found

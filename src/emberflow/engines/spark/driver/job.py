@@ -19,6 +19,7 @@ from emberflow.engines.spark.driver.batch_commit import ClientFolder
 from emberflow.engines.spark.driver.damaged_files import spark_damage
 from emberflow.engines.spark.driver.query_failures import is_worker_loss, translate_failure
 from emberflow.engines.spark.driver.source_admission import held_back_ms
+from emberflow.engines.spark.driver.source_offset import SourceOffset
 from emberflow.engines.spark.driver.stopping import HoldFile, StopRequest, finish
 from emberflow.engines.spark.driver.translate import OBSERVED_IN, OBSERVED_OUT
 from emberflow.errors import EmberflowError, EngineFailed, NotSupported
@@ -264,9 +265,7 @@ class SparkJob(JobThread):
         if watermark > MIN_WATERMARK:
             metrics.watermark = max(watermark, metrics.watermark or watermark)
         offsets = [_offset(_field(source, "endOffset")) for source in _field(progress, "sources")]
-        if offsets and all(
-            item is not None and all(ended for _, ended, *_ in item["channels"]) for item in offsets
-        ):
+        if offsets and all(item is not None and item.ended for item in offsets):
             self._sources_ended = not parked
 
     def _deliver(self) -> None:
@@ -321,9 +320,10 @@ def _observed(metrics: Any, name: str, position: int) -> int:
         return 0
 
 
-def _offset(text: Any) -> dict[str, Any] | None:
+def _offset(text: Any) -> SourceOffset | None:
+    """None for an offset of Spark's own."""
     try:
-        offset = json.loads(text) if isinstance(text, str) else text
-        return offset if isinstance(offset, dict) and "channels" in offset else None
+        offset: Any = json.loads(text) if isinstance(text, str) else text
+        return SourceOffset.from_json(offset) if isinstance(offset, dict) and "channels" in offset else None
     except ValueError:
         return None

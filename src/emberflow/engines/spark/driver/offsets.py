@@ -1,10 +1,6 @@
 """Which records a micro-batch has: the driver side of a streaming source.
 
-An offset is `{"channels": [[position, ended, limit], …], "run": n}`; `limit` is the one that the position was planned
-with, so that a repeated batch is read in the same chunks. That of a query's first batch has a fourth item, where the
-batch began: Spark does not store it, and asks for it again if the batch is repeated. `initial` marks an offset from before
-the first batch. `run` moves once when a finished job is started again, so that
-Spark runs one (empty) batch and the driver sees the end. `tick` moves when a batch has to run without input.
+Spark hands offsets over as JSON and stores them so; what they hold is in `source_offset.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +9,13 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from emberflow.connectors.source import Chunk, Source, read_between, read_safely
 from emberflow.durable.log import StoredCallLog
 from emberflow.engines.spark.driver.source_admission import PressureFile, SourceAdmission, limits_behind
+from emberflow.engines.spark.driver.source_offset import ChannelOffset, Json, SourceOffset
 from emberflow.engines.spark.driver.ticks import Ticks
 from emberflow.engines.spark.wire.job_spec import load_spec
 from emberflow.engines.spark.wire.source_share import Share
@@ -39,7 +37,7 @@ class OffsetPlanner:
         self._first = True
         self._begins = self._spec.start_positions[stage_id]
         self._log: StoredCallLog | None = None
-        self._followed: dict[str, Any] | None = None
+        self._followed: SourceOffset | None = None
         self._ticks: Ticks | None = None
         self._admission: SourceAdmission | None = None
         self._held = False
@@ -52,10 +50,16 @@ class OffsetPlanner:
             self._admission = SourceAdmission(limits, log) if limits else None
             self._ticks = Ticks(log) if self._spec.ticking_stage == stage_id else None
 
-    def initial(self) -> dict[str, Any]:
-        return {"channels": [[*begin, 0] for begin in self._begins], "run": 0, "initial": True}
+    def initial(self) -> Json:
+        """The offset before the first batch."""
+        channels = tuple(ChannelOffset(position, ended) for position, ended in self._begins)
+        return SourceOffset(channels=channels, initial=True).to_json()
 
-    def latest(self, start: dict[str, Any]) -> dict[str, Any]:
+    def latest(self, start: Json) -> Json:
+        """Where the next batch ends; `start` itself if there is none to run."""
+        return self._latest(SourceOffset.from_json(start)).to_json()
+
+    def _latest(self, start: SourceOffset) -> SourceOffset:
         # No batch is begun by a driver that was replaced.
         self._spec.fence.check()
         if self._spec.hold_file and os.path.exists(self._spec.hold_file):
@@ -65,42 +69,45 @@ class OffsetPlanner:
             self._followed = start
             self._log.follow(at_once=True)
         self._check_channels(start)
-        channels = self._plan([item[:3] for item in start["channels"]])
+        before = [replace(item, begin=None) for item in start.channels]
+        channels = self._plan(before)
         first, self._first = self._first, False
-        again = first and all(item[1] for item in start["channels"])
+        again = first and start.ended
         # State from a savepoint may have something to do before there is any input.
-        again = again or (first and self._spec.from_savepoint and start["run"] == 0)
+        again = again or (first and self._spec.from_savepoint and start.run == 0)
         # After a restart, groups with parked runs are looked at once, whatever the log says of them.
-        looks = first and "initial" not in start
-        at_rest = not again and channels == [item[:3] for item in start["channels"]]
+        looks = first and not start.initial
+        at_rest = not again and channels == before
         if at_rest and not (self._ticks is not None and (self._ticks.due() or looks)):
             return start
-        if "initial" in start:
+        if start.initial:
             # Where the batch began, in the offset that Spark does store.
             channels = [
-                [*after, before[0]] for before, after in zip(start["channels"], channels, strict=True)
+                replace(after, begin=(item.position,)) for item, after in zip(before, channels, strict=True)
             ]
-        offset: dict[str, Any] = {"channels": channels, "run": start["run"] + 1 if again else start["run"]}
-        if at_rest or "tick" in start:
-            offset["tick"] = start.get("tick", 0) + (1 if at_rest else 0)
-        return offset
+        ticked = at_rest or start.tick is not None
+        return SourceOffset(
+            channels=tuple(channels),
+            run=start.run + 1 if again else start.run,
+            tick=(start.tick or 0) + (1 if at_rest else 0) if ticked else None,
+        )
 
-    def _check_channels(self, *offsets: dict[str, Any]) -> None:
+    def _check_channels(self, *offsets: SourceOffset) -> None:
         """A query that its user has started may go on from a checkpoint of another version of the program."""
         for offset in offsets:
-            if len(offset["channels"]) != self._count:
+            if len(offset.channels) != self._count:
                 raise CheckpointUnusable(
-                    f"the query's checkpoint knows {len(offset['channels'])} channels of the source "
+                    f"the query's checkpoint knows {len(offset.channels)} channels of the source "
                     f"{self._source.describe()}, and the program has {self._count} now",
                     way_out="give the program the parallelism that it had (env.set_parallelism), or the query "
                     "another checkpointLocation",
                     committed="the checkpoint was not touched",
                 )
 
-    def _plan(self, before: list[list[Any]]) -> list[list[Any]]:
+    def _plan(self, before: list[ChannelOffset]) -> list[ChannelOffset]:
         """Where the channels' next records end, within what the agents behind the source can take."""
         most = self._limit
-        if self._admission is not None and any(not ended for _, ended, _ in before):
+        if self._admission is not None and any(not item.ended for item in before):
             most = min(most, -(-self._admission.room() // self._count))
         self._held = False
         after = [self._next(number, item, most) or item for number, item in enumerate(before)]
@@ -108,11 +115,11 @@ class OffsetPlanner:
             self._pressure.note(held=self._held)
         return after
 
-    def _next(self, channel: int, item: list[Any], most: int) -> list[Any] | None:
+    def _next(self, channel: int, item: ChannelOffset, most: int) -> ChannelOffset | None:
         """Where the channel's next records end; None if there are none yet (an equal offset means: no batch)."""
-        position, ended, _ = item
-        if ended:
+        if item.ended:
             return None
+        position = item.position
         now_ms = time.monotonic() * 1000
         began = self._started_ms.setdefault(channel, now_ms - self._source.due_ms(channel, position))
         due = self._source.available(channel, position, int(now_ms - began))
@@ -124,26 +131,28 @@ class OffsetPlanner:
         planned = self._source.plan(channel, position, limit)
         if planned is not None:
             self._held = self._held or (limit < wanted and not planned[1] and planned[0] != position)
-            return [*planned, limit]
+            return ChannelOffset(*planned, limit)
         chunks = tuple(_read_about(self._source, channel, position, limit))
         if not chunks:
             return None
         self._held = self._held or (limit < wanted and not chunks[-1].end)
         self._read = {key: value for key, value in self._read.items() if not key.startswith(f"{channel}:")}
         self._read[_range_key(channel, position, chunks[-1].position)] = chunks
-        return [chunks[-1].position, chunks[-1].end, limit]
+        return ChannelOffset(chunks[-1].position, chunks[-1].end, limit)
 
-    def shares(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+    def shares(self, start: Json, end: Json) -> list[Share]:
+        """What the tasks of the batch between two offsets read."""
+        first, last = SourceOffset.from_json(start), SourceOffset.from_json(end)
+        self._check_channels(first, last)
         made: list[Share] = []
-        self._check_channels(start, end)
-        pairs = zip(start["channels"], end["channels"], strict=True)
-        for channel, ((before, was_ended, *_), (after, ended, limit, *begin)) in enumerate(pairs):
-            # What the batch began with when it was planned; `start` may be a new answer to the same question.
-            before = begin[0] if begin else before
-            if before == after and was_ended == ended and start["run"] == end["run"]:
+        for channel, (before, after) in enumerate(zip(first.channels, last.channels, strict=True)):
+            if after.begin is not None:
+                # What the batch began with when it was planned; `start` may be a new answer to the same question.
+                before = replace(before, position=after.begin[0])
+            if before.same_place(after) and first.run == last.run:
                 continue
-            chunks = self._driver_chunks(channel, before, after, limit)
-            made.append(Share(channel, before, after, ended, limit, chunks))
+            chunks = self._driver_chunks(channel, before.position, after.position, after.limit)
+            made.append(Share(channel, before.position, after.position, after.ended, after.limit, chunks))
         return made
 
     def _driver_chunks(

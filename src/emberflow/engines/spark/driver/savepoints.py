@@ -11,6 +11,7 @@ from typing import Any
 from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.manifest import Manifest
 from emberflow.engines.job.savepoint_calls import CallsCopy
+from emberflow.engines.spark.driver.source_offset import SourceOffset
 from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSupported, describe_cause
 from emberflow.operators.group_layout import GroupLayout
@@ -39,9 +40,9 @@ def write_savepoint(
         epoch=wiring.first_epoch + batch,
     ) as writer:
         copy.into(writer)
-        for uid, channels in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
-            positions = [position for position, _, *_ in channels]
-            writer.source(uid, positions, [bool(ended) for _, ended, *_ in channels])
+        for uid, offset in zip(wiring.sources, _offsets(checkpoint, batch), strict=True):
+            positions = [item.position for item in offset.channels]
+            writer.source(uid, positions, [bool(item.ended) for item in offset.channels])
         state = _State(session, checkpoint, batch)
         for uid in wiring.kinds:
             _add_step(state, manifest, wiring, uid, writer)
@@ -114,8 +115,8 @@ class _State:
         yield from ordered.toLocalIterator()
 
 
-def _offsets(checkpoint: Path, batch: int) -> list[list[list[Any]]]:
-    """Channels of every source as they were at the end of the batch."""
+def _offsets(checkpoint: Path, batch: int) -> list[SourceOffset]:
+    """How far every source was read at the end of the batch."""
     path = checkpoint / "offsets" / str(batch)
     try:
         lines = path.read_text().splitlines()[2:]
@@ -129,7 +130,7 @@ def _offsets(checkpoint: Path, batch: int) -> list[list[list[Any]]]:
             "a job that reads a streaming DataFrame has no savepoints: its position belongs to Spark",
             way_out="read the data with a source of emberflow",
         )
-    return [item["channels"] for item in found]
+    return [SourceOffset.from_json(item) for item in found]
 
 
 def last_batch(checkpoint: Path, folder: str) -> int | None:

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
+
+from emberflow.events.batch import MIN_WATERMARK
 
 ROW_SCHEMA = "kg int, dest int, n long, wm long, packet binary"
 STATS = -1
 """`dest` of a row that only counts records read."""
 PARKED = -2
 """`dest` of a row that only counts runs that a group holds for later; sinks follow below it."""
+
+
+class PacketRow(NamedTuple):
+    """In the order of `ROW_SCHEMA`."""
+
+    kg: int
+    """The number of a key group as Spark sees it, or of a task."""
+    dest: int
+    """The stage that the packet is for, a sink (`sink_dest`), or what the row counts."""
+    n: int
+    """Records in the packet."""
+    wm: int
+    """The watermark in the packet, or MIN_WATERMARK."""
+    packet: bytes
+
+
+def count_row(kg: int, dest: int, count: int) -> PacketRow:
+    """Tells the driver a number, such as `STATS`."""
+    return PacketRow(kg, dest, count, MIN_WATERMARK, b"")
 
 
 def sink_dest(number: int) -> int:

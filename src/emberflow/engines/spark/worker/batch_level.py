@@ -10,12 +10,11 @@ from typing import Any
 from emberflow.connectors.arrow_records import arrow_records
 from emberflow.engines.spark.wire.arrow_rows import record_batches, rows_of
 from emberflow.engines.spark.wire.job_spec import JobSpec
-from emberflow.engines.spark.wire.packet_rows import STATS
+from emberflow.engines.spark.wire.packet_rows import STATS, PacketRow, count_row
 from emberflow.engines.spark.worker.keyed_level import deliver
-from emberflow.engines.spark.worker.packing import Row
 from emberflow.engines.spark.worker.source_reader import FLUSH_RECORDS
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, open_stage
-from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.packets import decode_packet
 from emberflow.operators.scope import Scope
 
@@ -33,14 +32,14 @@ def run_level(data: bytes, stage_ids: list[int], batches: Iterator[Any]) -> Iter
         stage.exits.new_batch(partition << 32, 0)
         stage.clock.set(int(time.time() * 1000))
         stage.begin_batch(0)
-    ready: list[Row] = []
+    ready: list[PacketRow] = []
     rows = (row for batch in batches for row in rows_of(batch))
-    for (_, dest), group in groupby(rows, key=lambda row: (row[0], row[1])):
+    for (_, dest), group in groupby(rows, key=lambda row: (row.kg, row.dest)):
         if dest not in opened:
             ready.extend(group)
         else:
             spec, stage = opened[dest]
-            _run_group(spec, stage, dest, [row[4] for row in group])
+            _run_group(spec, stage, dest, [row.packet for row in group])
             if stage.task.full:
                 stage.calls.wait_while(lambda task=stage.task: task.full)
             if stage.task.calls_in_flight == 0:
@@ -87,5 +86,5 @@ def feed_frame(data: bytes, stage_id: int, batches: Iterator[Any]) -> Iterator[A
             waiting = 0
             yield from record_batches(stage.finish())
     rows = stage.finish()
-    rows.append((partition, STATS, count, MIN_WATERMARK, b""))
+    rows.append(count_row(partition, STATS, count))
     yield from record_batches(rows)

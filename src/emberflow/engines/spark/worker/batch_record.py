@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from emberflow.durable.decisions import DecisionStore
 from emberflow.durable.records import Note, note_from_stored, note_to_stored
-from emberflow.engines.spark.worker.packing import Row
+from emberflow.engines.spark.wire.packet_rows import PacketRow
 from emberflow.errors import CheckpointUnusable, CorruptData, EngineFailed
 from emberflow.events.codecs import decode, encode
 
@@ -25,8 +25,15 @@ _QUERY = "query"
 HOT = -1
 """In the place of a bucket: the group's hot blob."""
 
-Write = tuple[int, int, bytes | None]
-"""stage, bucket of the cold store or HOT, new content or None if it is removed"""
+
+class StateWrite(NamedTuple):
+    """A change of a stage's state."""
+
+    stage: int
+    bucket: int
+    """Of the cold store, or HOT."""
+    data: bytes | None
+    """None if it is removed."""
 
 
 @dataclass(slots=True)
@@ -34,8 +41,16 @@ class GroupRecord:
     """What serving one key group read and changed."""
 
     received: int = 0
-    writes: list[Write] = field(default_factory=list[Write])
+    writes: list[StateWrite] = field(default_factory=list[StateWrite])
     timers: list[int] = field(default_factory=list[int])
+
+    def to_stored(self, kg: int) -> tuple[Any, ...]:
+        return kg, self.received, [tuple(item) for item in self.writes], self.timers
+
+    @staticmethod
+    def from_stored(stored: tuple[Any, ...]) -> tuple[int, GroupRecord]:
+        kg, received, writes, timers = stored
+        return kg, GroupRecord(received, [StateWrite(*item) for item in writes], timers)
 
 
 class TaskRecord:
@@ -46,7 +61,7 @@ class TaskRecord:
         self._name = _name(query, epoch, place)
         self._epoch = epoch
         self.groups: dict[int, GroupRecord] = {}
-        self.rows: list[Row] = []
+        self.rows: list[PacketRow] = []
         """What was sent. In the order of sending, which is not that of groups: a call of one may end while another one
         is served."""
         self.ended: set[int] = set()
@@ -75,7 +90,7 @@ class TaskRecord:
         self._served.add(kg)
         return self.groups.get(kg)
 
-    def take_rows(self) -> Iterator[Row]:
+    def take_rows(self) -> Iterator[PacketRow]:
         """What was sent; once."""
         rows, self.rows = self.rows, []
         yield from rows
@@ -100,11 +115,12 @@ class TaskRecord:
         be committed."""
         # Without groups that only let rows pass: in which groups those travel may depend on when a call ended.
         groups = [
-            (kg, item.received, item.writes, item.timers)
+            item.to_stored(kg)
             for kg, item in self.groups.items()
             if item.received or item.writes or item.timers
         ]
-        data = encode((_VERSION, groups, self.rows, sorted(self.ended), [*map(note_to_stored, notes)]))
+        rows = [tuple(row) for row in self.rows]
+        data = encode((_VERSION, groups, rows, sorted(self.ended), [*map(note_to_stored, notes)]))
         if not self._store.decide(self._name, data):
             raise EngineFailed(
                 f"another attempt at a task of micro-batch {self._epoch} has ended meanwhile",
@@ -119,9 +135,10 @@ class TaskRecord:
                 f"the decisions of micro-batch {self._epoch} have format {version}",
                 way_out="update emberflow",
             )
-        groups, self.rows, ended, notes = body
+        groups, rows, ended, notes = body
+        self.rows = [PacketRow(*row) for row in rows]
         self.notes = [*map(note_from_stored, notes)]
-        self.groups = {kg: GroupRecord(*rest) for kg, *rest in groups}
+        self.groups = dict(map(GroupRecord.from_stored, groups))
         self.ended = set(ended)
 
 
@@ -189,7 +206,7 @@ class RecordedState:
 
     def _note(self, bucket: int, data: bytes | None) -> None:
         if self.noted is not None:
-            self.noted.writes.append((self._number, bucket, data))
+            self.noted.writes.append(StateWrite(self._number, bucket, data))
 
     def write_again(self, bucket: int, data: bytes | None) -> None:
         if data is None:

@@ -100,4 +100,4 @@ def decode_rows(schema: str, time_zone: str, batches: Iterator[Any]) -> Iterator
     encoder = RowEncoder(StructType.fromJson(json.loads(schema)), time_zone)
     for batch in batches:
         for row in rows_of(batch):
-            yield encoder.encode(decode_packet(row[4]).batch.values)
+            yield encoder.encode(decode_packet(row.packet).batch.values)

@@ -17,11 +17,11 @@ from typing import Any
 
 from emberflow.engines.spark.wire.initial_state import fill
 from emberflow.engines.spark.wire.job_spec import load_spec
-from emberflow.engines.spark.wire.packet_rows import PARKED
+from emberflow.engines.spark.wire.packet_rows import PARKED, PacketRow, count_row
 from emberflow.engines.spark.worker.batch_record import RecordedState, TaskRecord, check_query
-from emberflow.engines.spark.worker.packing import Row, key_groups
+from emberflow.engines.spark.worker.packing import key_groups
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, decisions, open_stage
-from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.packets import Packet, decode_packet
 from emberflow.operators.channels import ChannelId, is_hold
 from emberflow.operators.group_layout import GroupLayout
@@ -61,7 +61,7 @@ class _StageState:
         self.variables = variables
         self.channels = channels
         self.idle = idle
-        self.parked: list[Row] = []
+        self.parked: list[PacketRow] = []
         """Tell how many runs groups have parked."""
 
 
@@ -126,17 +126,18 @@ class KeyedLevel:
         # From here, not from the batch's timestamp: a repeated batch has an old one.
         self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
 
-    def on_rows(self, kg: int, rows: Iterable[Any], now_ms: int) -> Iterator[Row]:
+    def on_rows(self, kg: int, rows: Iterable[Any], now_ms: int) -> Iterator[PacketRow]:
         """A group's packets of this batch."""
         packets: dict[int, list[Packet]] = {}
         clock_ms = now_ms
-        for row in rows:
+        # Where there are no timers to tell it, rows have the batch's time as a further column.
+        for to_kg, dest, n, wm, packet, *at_ms in rows:
             if not self._timed:
-                clock_ms = row[5]
-            if row[1] in self._stages:
-                packets.setdefault(row[1], []).append(decode_packet(bytes(row[4])))
+                clock_ms = at_ms[0]
+            if dest in self._stages:
+                packets.setdefault(dest, []).append(decode_packet(bytes(packet)))
             else:
-                yield (row[0], row[1], row[2], row[3], bytes(row[4]))
+                yield PacketRow(to_kg, dest, n, wm, bytes(packet))
         yield from self._serve(kg)
         waits = False
         for number, arrived in packets.items():
@@ -156,13 +157,14 @@ class KeyedLevel:
 
     def on_initial(self, kg: int, row: Any, now_ms: int) -> None:
         """State from a savepoint, before a new query's first input."""
-        state = self._stages[row[1]]
+        _, stage_id, kind, body = row
+        state = self._stages[stage_id]
         self._touch(kg)
         if self._replays(state):
             return
         opened = self._enter(state, kg, now_ms if self._timed else int(time.time() * 1000))
         layout, scope = opened.layout, opened.scope
-        fill(scope, row[2], bytes(row[3]))
+        fill(scope, kind, bytes(body))
         if self._timed and (scope.parked or scope.processing_timers.next_time() is not None):
             # The group is served in this batch, whether it has input or not.
             layout.armed_ms = now_ms - 2
@@ -171,7 +173,7 @@ class KeyedLevel:
         if data is not None:
             state.variables.put_hot(kg, data)
 
-    def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[Row]:
+    def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[PacketRow]:
         """Either the end of phase one, or a timer of the group. Where runs may be parked, those come in pairs: an even
         one to begin with, an odd one right behind it to wait."""
         yield from self._serve(kg)
@@ -241,12 +243,12 @@ class KeyedLevel:
             return
         found = record.first_touch(kg)
         if found is not None:
-            for number, bucket, data in found.writes:
-                self._stages[number].variables.write_again(bucket, data)
+            for write in found.writes:
+                self._stages[write.stage].variables.write_again(write.bucket, write.data)
             for expiry_ms in found.timers:
                 self._handle.registerTimer(expiry_ms)
 
-    def _serve(self, kg: int) -> Iterator[Row]:
+    def _serve(self, kg: int) -> Iterator[PacketRow]:
         self._touch(kg)
         if self._record is not None and self._record.replays:
             yield from self._record.take_rows()
@@ -325,7 +327,7 @@ class KeyedLevel:
         state.head.detach()
         self._left.add((kg, state.number))
         if scope.parked:
-            state.parked.append((kg, PARKED, len(scope.parked), MIN_WATERMARK, b""))
+            state.parked.append(count_row(kg, PARKED, len(scope.parked)))
         if scope.parked or opened.held is not None:
             state.stage.hold(self._numbers[kg], opened.held, scope.watermark if scope.parked else None)
         if scope.ended:
@@ -358,7 +360,7 @@ class KeyedLevel:
         self._set_timer(kg, at_ms)
         self._set_timer(kg, at_ms + 1)
 
-    def _emit(self, state: _StageState, kg: int) -> Iterator[Row]:
+    def _emit(self, state: _StageState, kg: int) -> Iterator[PacketRow]:
         for sink in state.stage.exits.sinks:
             sink.kg = kg
         rows = state.stage.exits.take_rows() + state.parked
@@ -367,7 +369,7 @@ class KeyedLevel:
             self._record.rows += rows
         yield from rows
 
-    def _finish(self, kg: int) -> Iterator[Row]:
+    def _finish(self, kg: int) -> Iterator[PacketRow]:
         for state in self._stages.values():
             state.stage.wait_for_calls(self._deadline_s)
             yield from self._emit(state, kg)

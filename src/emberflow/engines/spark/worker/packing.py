@@ -10,7 +10,7 @@ from typing import Any
 
 from emberflow.connectors.sink import Sink
 from emberflow.engines.spark.wire.job_spec import JobSpec
-from emberflow.engines.spark.wire.packet_rows import sink_dest
+from emberflow.engines.spark.wire.packet_rows import PacketRow, count_row, sink_dest
 from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause, shorten
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
@@ -20,9 +20,6 @@ from emberflow.operators.operator import Receiver
 from emberflow.plan.graphs.job_graph import Exchange
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.specs import SinkSpec
-
-Row = tuple[int, int, int, int, bytes]
-"""kg, dest, n, wm, packet"""
 
 _groups: dict[int, KeyGroups] = {}
 
@@ -61,7 +58,7 @@ class ExchangePacker:
         self._columns: list[_Columns | None] = [None] * spec.max_parallelism
         self._watermark: int | None = None
         self._sent_watermark = MIN_WATERMARK
-        self._pending: list[Row] = []
+        self._pending: list[PacketRow] = []
         self.channel = 0
         self.sequence = 0
 
@@ -120,7 +117,7 @@ class ExchangePacker:
         mark = MAX_WATERMARK if watermark is None else watermark
         self.sequence += 1
         data = encode_packet(Packet(edge, channel, self.sequence, Batch([]), mark, True))
-        self._pending.extend((number, self._dest, 0, mark, data) for number in self._ids)
+        self._pending.extend(PacketRow(number, self._dest, 0, mark, data) for number in self._ids)
 
     def select_channel(self, channel: int) -> None:
         """Another channel speaks: what the one before left is packed first."""
@@ -128,14 +125,14 @@ class ExchangePacker:
             self._pending.extend(self._pack())
             self.channel = channel
 
-    def take_rows(self) -> list[Row]:
+    def take_rows(self) -> list[PacketRow]:
         """Everything collected so far, as rows."""
         rows = self._pending + self._pack()
         self._pending = []
         return rows
 
-    def _pack(self) -> list[Row]:
-        rows: list[Row] = []
+    def _pack(self) -> list[PacketRow]:
+        rows: list[PacketRow] = []
         watermark, self._watermark = self._watermark, None
         if self._batch:
             watermark = None
@@ -152,7 +149,9 @@ class ExchangePacker:
             self._pack_group(rows, group, columns or _Columns(), watermark)
         return rows
 
-    def _pack_group(self, rows: list[Row], group: int, columns: _Columns, watermark: int | None) -> None:
+    def _pack_group(
+        self, rows: list[PacketRow], group: int, columns: _Columns, watermark: int | None
+    ) -> None:
         batch = Batch(
             columns.values, columns.timestamps or None, columns.watermarks or None, columns.keys or None
         )
@@ -164,7 +163,7 @@ class ExchangePacker:
 
         for packet, data in encoded(self._target, batch, make):
             mark = MIN_WATERMARK if packet.watermark is None else packet.watermark
-            rows.append((self._ids[group], self._dest, len(packet.batch), mark, data))
+            rows.append(PacketRow(self._ids[group], self._dest, len(packet.batch), mark, data))
 
     def new_batch(self, sequence: int) -> None:
         """A new task begins; packets are numbered from `sequence` on."""
@@ -198,7 +197,7 @@ class SinkPacker:
     def on_watermark(self, watermark: int) -> None:
         """Sinks do not look at event time."""
 
-    def take_rows(self) -> list[Row]:
+    def take_rows(self) -> list[PacketRow]:
         if not self._count:
             return []
         batches, self._batches = self._batches, []
@@ -211,14 +210,14 @@ class SinkPacker:
             else None
         )
         if self._sink.discards:
-            return [(self.kg, self._dest, count, MIN_WATERMARK, b"")]
+            return [count_row(self.kg, self._dest, count)]
 
         def make(part: Batch, last: bool) -> Packet:
             self.sequence += 1
             return Packet(self._number, 0, self.sequence, part)
 
         return [
-            (self.kg, self._dest, len(packet.batch), MIN_WATERMARK, data)
+            PacketRow(self.kg, self._dest, len(packet.batch), MIN_WATERMARK, data)
             for packet, data in encoded(self._name, Batch(values, stamps), make)
         ]
 
@@ -247,8 +246,8 @@ class SparkExits:
         self.sinks.append(made)
         return made
 
-    def take_rows(self) -> list[Row]:
-        rows: list[Row] = []
+    def take_rows(self) -> list[PacketRow]:
+        rows: list[PacketRow] = []
         for item in (*self.exchanges, *self.sinks):
             rows.extend(item.take_rows())
         return rows

@@ -14,7 +14,7 @@ from emberflow.engines.spark.wire.arrow_rows import rows_of
 from emberflow.engines.spark.wire.job_sinks import guard_sink, sink_of
 from emberflow.engines.spark.wire.job_spec import load_spec
 from emberflow.engines.spark.wire.packet_rows import is_for_sink, sink_number
-from emberflow.events.codecs import encode
+from emberflow.engines.spark.wire.task_output import ClientPacket, TaskOutput
 from emberflow.events.packets import decode_packet
 
 
@@ -29,20 +29,19 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
     batch_id = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
     epoch = int(batch_id) if batch_id else 0
     writers: dict[int, SinkWriter] = {}
-    to_client: list[tuple[int, int, bytes]] = []
+    to_client: list[ClientPacket] = []
     packets: list[tuple[int, Any, bytes]] = []
     for batch in batches:
         for row in rows_of(batch):
-            if is_for_sink(row[1]):
-                packet = decode_packet(row[4])
-                packets.append((sink_number(row[1]), packet, row[4]))
+            if is_for_sink(row.dest):
+                packets.append((sink_number(row.dest), decode_packet(row.packet), row.packet))
     # Order within a task's packets is that of their making, whatever way they came.
     packets.sort(key=lambda item: item[1].sequence)
     try:
         for number, packet, raw in packets:
             node, sink = sink_of(spec, number)
             if sink.to_client:
-                to_client.append((number, subtask, raw))
+                to_client.append(ClientPacket(number, subtask, raw))
                 continue
             writer = writers.get(number)
             if writer is None:
@@ -59,4 +58,4 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
         for writer in writers.values():
             abort_quietly(writer)
         raise
-    return encode((prepared, to_client))
+    return TaskOutput(prepared, to_client).to_bytes()

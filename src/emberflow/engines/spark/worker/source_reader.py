@@ -9,11 +9,10 @@ from typing import Any
 from emberflow.connectors.source import Chunk, Position, Source, read_between, read_safely
 from emberflow.engines.spark.wire.arrow_rows import record_batches
 from emberflow.engines.spark.wire.job_spec import JobSpec
-from emberflow.engines.spark.wire.packet_rows import STATS
+from emberflow.engines.spark.wire.packet_rows import STATS, count_row
 from emberflow.engines.spark.wire.source_share import Share
-from emberflow.engines.spark.worker.packing import Row
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, open_stage
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.batch import Batch
 from emberflow.plan.graphs.job_graph import source_of
 
 FLUSH_RECORDS = 200_000
@@ -77,6 +76,6 @@ def _feed(
             yield from record_batches(stage.finish())
     if ends and not spec.batch:
         stage.task.end_channel()
-    rows: list[Row] = stage.finish()
-    rows.append((task_number, STATS, count, MIN_WATERMARK, b""))
+    rows = stage.finish()
+    rows.append(count_row(task_number, STATS, count))
     yield from record_batches(rows)

@@ -15,7 +15,8 @@ from emberflow.durable.log import StoredCallLog
 from emberflow.engines.job.call_service import CallsOfJob, ThreadCalls
 from emberflow.engines.job.limit_ledger import FileLedgers
 from emberflow.engines.spark.wire.job_spec import JobSpec, load_spec
-from emberflow.engines.spark.worker.packing import Row, SparkExits
+from emberflow.engines.spark.wire.packet_rows import PacketRow
+from emberflow.engines.spark.worker.packing import SparkExits
 from emberflow.event_time.clock import Clock, FixedClock, SystemClock
 from emberflow.operators.admission.gate import Ledgers, MemoryLedgers
 from emberflow.operators.host_services import HostServices
@@ -105,7 +106,7 @@ class WorkerStage:
         else:
             self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
 
-    def finish(self) -> list[Row]:
+    def finish(self) -> list[PacketRow]:
         """Waits for calls; everything that is left to send."""
         self.wait_for_calls()
         return self.exits.take_rows()

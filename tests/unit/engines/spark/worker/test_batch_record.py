@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="what runs in Spark's workers")
 
 from emberflow.durable.decisions import DECISIONS_FOLDER, FileDecisions
 from emberflow.durable.log import StoredCallLog
+from emberflow.engines.spark.wire.packet_rows import PacketRow
 from emberflow.engines.spark.worker import worker_process
 from emberflow.engines.spark.worker.batch_record import TaskRecord, check_query
 from emberflow.errors import CheckpointUnusable, EngineFailed
@@ -30,7 +31,7 @@ def recorded(store: FileDecisions, epoch: int) -> TaskRecord:
 def test_the_first_attempt_decides(tmp_path: Path) -> None:
     store = FileDecisions(tmp_path)
     first, second = recorded(store, 0), recorded(store, 0)
-    first.rows = [(1, -3, 1, 0, b"first")]
+    first.rows = [PacketRow(1, -3, 1, 0, b"first")]
     first.store([])
     with pytest.raises(EngineFailed, match="another attempt at a task of micro-batch 0 has ended meanwhile"):
         second.store([])

@@ -13,7 +13,7 @@ from emberflow.connectors.source import Chunk
 from emberflow.engines.spark.driver.batch_commit import ClientFolder, commit_epoch
 from emberflow.engines.spark.wire.arrow_rows import record_batches, rows_of
 from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.wire.packet_rows import STATS, is_for_sink, sink_dest
+from emberflow.engines.spark.wire.packet_rows import STATS, PacketRow, is_for_sink, sink_dest
 from emberflow.engines.spark.wire.source_share import Share
 from emberflow.engines.spark.worker.sink_writer import write_task
 from emberflow.engines.spark.worker.source_reader import read_share, read_whole
@@ -102,7 +102,7 @@ def test_packets_are_written_in_the_order_of_their_making(tmp_path: Path) -> Non
     """Whatever way they came."""
     data = dump_spec(spec_to(literal_files(tmp_path / "out")))
     made = {number: encode_packet(Packet(0, 0, number, Batch([number]))) for number in (3, 1, 2)}
-    rows = [(0, sink_dest(0), 1, MIN_WATERMARK, packet) for packet in made.values()]
+    rows = [PacketRow(0, sink_dest(0), 1, MIN_WATERMARK, packet) for packet in made.values()]
     commit_epoch(data, [write_task(data, record_batches(rows))], 0)
     assert read_committed(tmp_path / "out") == [1, 2, 3]
 

@@ -20,17 +20,18 @@ from emberflow.engines.spark.wire.job_spec import dump_spec
 from emberflow.engines.spark.wire.packet_rows import (
     PARKED,
     STATS,
+    PacketRow,
     _murmur3,
     group_ids,
     is_for_sink,
     sink_dest,
     sink_number,
 )
+from emberflow.engines.spark.wire.task_output import TaskOutput
 from emberflow.engines.spark.worker.batch_record import RecordedState
 from emberflow.engines.spark.worker.sink_writer import write_task
 from emberflow.errors import StepFailed, from_marker
 from emberflow.events.batch import Batch
-from emberflow.events.codecs import decode
 from emberflow.events.packets import Packet, encode_packet
 from emberflow.plan.job_contract import JobConfig
 from emberflow.streams import StreamExecutionEnvironment
@@ -53,9 +54,9 @@ def test_a_sink_leaves_rows_that_are_not_for_it_alone() -> None:
     packet = encode_packet(
         Packet(edge=0, channel=0, sequence=0, batch=Batch([1, 2]), watermark=None, at_end=False)
     )
-    rows = [(0, dest, 1, 0, data) for dest, data in
+    rows = [PacketRow(0, dest, 1, 0, data) for dest, data in
             [(PARKED, packet), (PARKED, b""), (STATS, packet), (0, packet), (sink_dest(0), packet)]]  # fmt: skip
-    prepared, to_client = decode(write_task(dump_spec(spec), record_batches(rows)))
+    prepared, to_client = TaskOutput.from_bytes(write_task(dump_spec(spec), record_batches(rows)))
     assert prepared == {}
     assert to_client == [(0, 0, packet)]
 

@@ -25,7 +25,7 @@ from emberflow.engines.spark.driver.sink_marks import check_sinks, read_marks
 from emberflow.engines.spark.engine import SparkEngine
 from emberflow.engines.spark.wire.arrow_rows import record_batches
 from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec
-from emberflow.engines.spark.wire.packet_rows import sink_dest
+from emberflow.engines.spark.wire.packet_rows import PacketRow, sink_dest
 from emberflow.engines.spark.worker.sink_writer import write_task
 from emberflow.errors import CheckpointInUse, CorruptData, EmberflowError, SinkFailed, SinkMismatch
 from emberflow.events.batch import Batch
@@ -74,7 +74,9 @@ def sink_spec(sink: Sink, fence: Fence = NO_FENCE) -> JobSpec:
 def written(spec: JobSpec, value: int) -> bytes:
     """The commit message of a task that wrote one record."""
     packet = Packet(edge=0, channel=0, sequence=0, batch=Batch([value]), watermark=None, at_end=False)
-    return write_task(dump_spec(spec), record_batches([(0, sink_dest(0), 1, 0, encode_packet(packet))]))
+    return write_task(
+        dump_spec(spec), record_batches([PacketRow(0, sink_dest(0), 1, 0, encode_packet(packet))])
+    )
 
 
 @pytest.mark.parametrize("fails_in", ["write", "prepare"])
