@@ -1,4 +1,4 @@
-"""Order of the whole run: quick tests first, so that a plain mistake shows before Spark has started. No test has to be quick:
+"""Order of the whole run: tests without Spark first, so that a plain mistake shows before Spark has started. No test has to be quick:
 property tests are not judged by the machine's speed. And no test talks to another machine."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ settings.load_profile("any speed")
 
 loopback_only.switch_on()
 
-LATER = ("spark", "connect", "cluster")
+SPARK = ("spark", "connect", "cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,5 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _rank(item: pytest.Item) -> int:
-    marked = [index for index, name in enumerate(LATER, start=1) if item.get_closest_marker(name)]
-    return max(marked, default=0)
+    if not any(item.get_closest_marker(name) for name in SPARK):
+        return 0
+    # Long ones before short ones: no worker is left alone with one at the end.
+    return 1 if item.get_closest_marker("slow") else 2

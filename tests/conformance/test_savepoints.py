@@ -111,7 +111,11 @@ def same_state(one: Savepoint, other: Savepoint) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("local", id="local"), pytest.param("spark", id="spark", marks=pytest.mark.spark)]
+    "name",
+    [
+        pytest.param("local", id="local"),
+        pytest.param("spark", id="spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
 )
 def test_parts_on_several_hosts_are_one_run(name: str, tmp_path: Path) -> None:
     *hosts, last = CHAINS[name]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 """Each one starts Spark and many queries: on a busy machine that takes long."""
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -80,7 +80,14 @@ FAILED = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["classic", pytest.param("connect", marks=pytest.mark.connect)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        # The scenarios of tests/conformance/test_dataframes.py run in such a session.
+        pytest.param("classic", marks=pytest.mark.nightly),
+        pytest.param("connect", marks=pytest.mark.connect),
+    ],
+)
 def test_dataframes_in_a_session_of_the_caller(tmp_path: Path, kind: str) -> None:
     done = run_program(tmp_path, FRAMES, kind)
     lines = done.stdout.splitlines()
