@@ -45,7 +45,7 @@ class MemoryObject:
         self._memory = memory
         self._prefix = prefix
         self._owner = owner
-        """The action's context: code that it left running must not write once it has ended."""
+        """The action's context: code that it left running must not write once it has `stopped`."""
 
     def get(self, path_or_ref: str | MemoryRef, default: Any = None) -> Any:
         """The value at a path; a MemoryObject if the path is a nested object; `default` if there is nothing."""
@@ -99,10 +99,10 @@ class MemoryObject:
         return MemoryObject(self._memory, path + ".", self._owner)
 
     def _check(self) -> None:
-        if self._owner is not None and self._owner.ended:
+        if self._owner is not None and self._owner.stopped:
             raise InvalidArgument(
-                f"{self._memory.kind} memory is written after the action has ended",
-                way_out="await everything the action starts before it returns",
+                f"{self._memory.kind} memory is written after the action has ended or its attempt has failed",
+                way_out="await everything the action starts before it returns or raises",
             )
 
     def is_exist(self, path: str) -> bool:

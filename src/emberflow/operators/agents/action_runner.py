@@ -138,7 +138,10 @@ class ActionRunner:
         finds its run attached has somebody who waits for its result."""
         run, log = execution.run, self._runtime.log
         if log is None:
-            return await self._started(execution)
+            try:
+                return await self._started(execution)
+            finally:
+                execution.ended = True
         try:
             result: Any = None
             failure: Exception | None = None
@@ -153,8 +156,9 @@ class ActionRunner:
                     raise
                 # Nobody else would say that it has ended, and it would start over for ever.
                 failure = RuntimeError(f"the action ended with {describe_cause(error)}")
+            # Not only when its end is handed over: tasks that it left behind may run until then.
+            execution.ended = True
             if run.state is RunState.DETACHED:
-                execution.ended = True
                 if failure is not None:
                     execution.fail()
                 await leave_behind(log, execution, failure)

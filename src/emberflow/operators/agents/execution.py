@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,22 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.routes import RunnableAction
 
 
+class Attempt:
+    """One attempt of an action."""
+
+    __slots__ = ("failed",)
+
+    def __init__(self) -> None:
+        self.failed = False
+
+
+_attempt: ContextVar[Attempt | None] = ContextVar("emberflow-attempt", default=None)
+"""The attempt that the running code belongs to. Tasks inherit it, so that one that outlives its attempt, such as the rest
+of a `gather` that failed, is told from those of the next attempt."""
+
+
 class ActionExecution:
-    __slots__ = ("_durable", "_unrecorded", "action", "ended", "event", "guards", "run", "sent")
+    __slots__ = ("_attempt", "_durable", "_unrecorded", "action", "ended", "event", "guards", "run", "sent")
 
     def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
         self.run = run
@@ -40,6 +54,8 @@ class ActionExecution:
         self.ended = False
         self.guards: ActionGuards | None = None
         """Attempts, budgets, delayed events and questions; None until the action has to do with one of them."""
+        self._attempt: Attempt | None = None
+        """Of an action that may be tried again."""
         self._durable: ActionCalls | None = None
         self._unrecorded = 0
 
@@ -58,12 +74,20 @@ class ActionExecution:
         self.check_running("sends an event")
         self.sent.append(self.run.identified(event, self.event, self.action))
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the code that asks was left behind: the action has ended, or the attempt that started it has failed."""
+        if self._attempt is None or self.ended:
+            return self.ended
+        asking = _attempt.get()
+        return asking is not None and asking.failed
+
     def check_running(self, what: str) -> None:
         """Raises for a task that an action has left behind."""
-        if self.ended:
+        if self.stopped:
             raise InvalidArgument(
-                f"action {self.action.name!r} {what} after it has ended",
-                way_out="await everything the action starts before it returns",
+                f"action {self.action.name!r} {what} after {'it has ended' if self.ended else 'its attempt has failed'}",
+                way_out="await everything the action starts before it returns or raises",
             )
 
     def fail(self) -> None:
@@ -72,9 +96,17 @@ class ActionExecution:
         if self._durable is not None:
             self._durable.fail()
 
+    def begin_attempt(self) -> None:
+        """Called by the coroutine that will run the attempt."""
+        self._attempt = Attempt()
+        _attempt.set(self._attempt)
+
     def start_over(self) -> None:
         """An attempt has failed: everything it did is undone. Calls that returned will be answered from the log."""
         run = self.run
+        if self._attempt is not None:
+            self._attempt.failed = True
+            self.begin_attempt()
         if self._durable is not None:
             self._durable.fail()
         run.undo_writes()
@@ -87,6 +119,8 @@ class ActionExecution:
 
     def durable_calls(self) -> ActionCalls | None:
         """None if there is nothing that would find the answers again."""
+        # Its number would be that of a call of the next action or attempt.
+        self.check_running("makes a durable call")
         found = self._durable
         if found is None:
             runtime = self.run.runtime

@@ -95,6 +95,8 @@ async def run_guarded(execution: ActionExecution) -> Any:
     guards, attempt = execution.action.guards, 1
     retry = guards.retry
     context = RunnerContext(execution)
+    if retry is not None:
+        execution.begin_attempt()
     while True:
         try:
             return await _attempt(execution, context, guards.timeout_ms)
