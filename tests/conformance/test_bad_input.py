@@ -308,7 +308,7 @@ def test_a_changed_program_on_an_old_checkpoint(host: Host, tmp_path: Path) -> N
             checkpoint_dir=tmp_path,
         )
     parts_of(
-        error, "EF3002", "gone: sum 'totals'", "new: max 'highest'", "what to do", "uid()", "not touched"
+        error, "EF3002", "gone: sum 'totals'", "new: max 'highest'", "what to do", "uid()", "not changed"
     )
 
 

@@ -86,7 +86,9 @@ def test_a_call_that_swallows_its_cancellation(
     with caplog.at_level(logging.WARNING, "emberflow"):
         job.cancel(timeout_ms=20_000)
     assert job.get_job_status() is JobStatus.CANCELED
-    assert "calls of step 'stubborn' go on although they were cancelled; they are left behind" in caplog.text
+    assert (
+        "calls of step 'stubborn' continue although they were cancelled; they are left behind" in caplog.text
+    )
 
 
 class FailsWhen:

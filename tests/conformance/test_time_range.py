@@ -94,7 +94,7 @@ def test_a_sources_timestamp_out_of_range_names_the_record(host: Host) -> None:
     source = TestSource([Timed("good", 5), Timed("bad", 2**63), Timed("later", 7)])
     with pytest.raises(SourceFailed) as caught:
         host.run(lambda env: env.add_source(source, "readings").key_by(len).map(str))
-    assert "source 'readings' gave the record 'bad' a wrong timestamp" in str(caught.value)
+    assert "source 'readings' gave the record 'bad' an invalid timestamp" in str(caught.value)
 
 
 @on_every_host

@@ -65,7 +65,7 @@ def test_an_unknown_kind_names_those_there_are(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["", "s3://"], ids=["empty", "only-a-scheme"])
 def test_no_place_is_refused(address: str) -> None:
-    with pytest.raises(InvalidArgument, match="names no place"):
+    with pytest.raises(InvalidArgument, match="does not name a place"):
         open_store(address, "job")
 
 

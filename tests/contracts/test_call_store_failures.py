@@ -248,7 +248,7 @@ class TestPostgres:
         dsn = f"postgresql://guest:guest@127.0.0.1:{own_server.port}/postgres"
         with pytest.raises(CallLogFailed, match="cannot be read") as caught:
             PostgresCallStore(dsn, "job").read_new()
-        assert "grant the user the right to create" in caught.value.way_out
+        assert "grant the user the permission to create" in caught.value.way_out
 
     def test_a_server_that_never_waits_for_its_disk_does_so_for_us(self, own_server: PostgresServer) -> None:
         with psycopg.connect(own_server.dsn, autocommit=True) as connection:
@@ -266,7 +266,7 @@ class TestPostgres:
         with psycopg.connect(own_server.dsn) as connection:
             connection.execute("update emberflow_call_schema set version = 2")
 
-        with pytest.raises(CallLogFailed, match="format 2, this emberflow knows format 1"):
+        with pytest.raises(CallLogFailed, match="format 2, this emberflow reads format 1"):
             PostgresCallStore(own_server.dsn, "job").read_new()
 
     def test_a_damaged_row_is_named_and_may_be_deleted(self, postgres_server: PostgresServer) -> None:
@@ -390,11 +390,11 @@ def test_whoever_was_removed_while_it_lives_fails(kind: str, place_of: MakePlace
         try:
             store.append([b"2"], sync=True)
         except CallLogFailed as error:
-            return "took this one for dead" in str(error)
+            return "declared this one dead" in str(error)
         return False
 
     until(fails)
-    with pytest.raises(CallLogFailed, match="took this one for dead"):
+    with pytest.raises(CallLogFailed, match="declared this one dead"):
         store.append([b"3"], sync=True)
     store.close()
     other.close()

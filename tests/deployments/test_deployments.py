@@ -95,8 +95,8 @@ def test_dataframes_in_a_session_of_the_caller(tmp_path: Path, kind: str) -> Non
         "result every type the same: True",
         "result (1, '2026-07-01 12:00:00')",
         "result (2, '2026-07-01 08:00:00')",
-        "result the column 'v' has the type variant, which records cannot hold",
-        "result the column 'v' has the type interval year, which records cannot hold",
+        "result the column 'v' has the type variant, which records cannot represent",
+        "result the column 'v' has the type interval year, which records cannot represent",
         "result a table with two columns named 'v' cannot be a table of records",
     ]
     for name in ("map", "names", "agent", "stream"):

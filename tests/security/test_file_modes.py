@@ -133,8 +133,8 @@ def test_a_checkpoint_directory_that_others_can_write(
     assert len(told) == warned
     if warned:
         assert told[0] == (
-            f"other users can write the checkpoint directory {directory} (its mode is {mode:04o}), and with it run code in "
-            "this job: give the directory to this user, and take the right to write from others (chmod go-w)"
+            f"other users can write to the checkpoint directory {directory} (its mode is {mode:04o}), and thereby run code in "
+            "this job: make this user its owner, and remove the write permission of others (chmod go-w)"
         )
 
 

@@ -1,6 +1,6 @@
 """Where the tasks of a micro-batch write down what they decided, so that a repetition decides the same.
 
-Kept beside the log of durable calls, wherever that is. A decision is written once: the first one under a name stays, and
+Kept beside the durable call log, wherever that is. A decision is written once: the first one under a name stays, and
 everybody else follows it.
 """
 
@@ -21,8 +21,8 @@ DECISIONS_FOLDER = "decisions"
 _HEADER = struct.Struct("<5sIQ")
 _MAGIC = b"EFBD\x01"
 _RESTORE = (
-    "restore the file from a copy of the checkpoint directory. Without it the batch would decide anew, and lose or repeat "
-    "output if a sink has committed it already"
+    "restore the file from a copy of the checkpoint directory. Without it the batch would decide again, and lose or repeat "
+    "output if a sink has already committed it"
 )
 
 
@@ -99,8 +99,8 @@ def unframed(stored: bytes, place: str) -> bytes:
     body = stored[_HEADER.size :]
     if len(stored) < _HEADER.size or _HEADER.unpack_from(stored) != (_MAGIC, zlib.crc32(body), len(body)):
         raise CorruptData(
-            f"the decisions of a micro-batch in {place} are damaged",
-            cause="length or checksum do not match",
+            f"the decisions of a micro-batch in {place} are corrupted",
+            cause="length or checksum does not match",
             way_out=_RESTORE,
         )
     return body
@@ -110,6 +110,6 @@ def _failed(path: Path, what: str, error: OSError) -> CallLogFailed:
     return CallLogFailed(
         f"the decisions of a micro-batch in {path} cannot be {what}",
         cause=describe_cause(error),
-        way_out="free space or let this user write there, then start the job again",
+        way_out="free space or give this user write permission, then start the job again",
         committed="nothing of the current batch was committed",
     )

@@ -46,7 +46,7 @@ class GroupWriter:
     def add(self, record: Record, data: bytes, waiter: Waiter | None = None) -> None:
         if self._closed:
             # Its job has ended; nobody would ever write it.
-            raise CallLogFailed("the log of durable calls is closed", way_out="start the job again")
+            raise CallLogFailed("the durable call log is closed", way_out="start the job again")
         self._pending.append((record, data, waiter))
         if self._thread is None:
             self._start()

@@ -82,7 +82,9 @@ class _Stores(Generic[S]):
 def _open(address: str, job_id: str, stores: _Stores[S]) -> S:
     scheme, found, rest = address.partition("://")
     if not address or (found and not rest):
-        raise InvalidArgument(f"call_store={shown(address)!r} names no place", way_out=f"give one of {KNOWN}")
+        raise InvalidArgument(
+            f"call_store={shown(address)!r} does not name a place", way_out=f"give one of {KNOWN}"
+        )
     folder = _folder(job_id)
     match scheme.lower() if found else "file":
         case "file":
@@ -95,9 +97,7 @@ def _open(address: str, job_id: str, stores: _Stores[S]) -> S:
             # Once more, since it is taken off again with the rest of the URI: a job a/b is no part of a job a.
             return stores.objects(f"{place.rstrip('/')}/{quote(folder)}{question}{settings}")
         case unknown:
-            raise InvalidArgument(
-                f"there is no call store for {unknown}://", way_out=f"call_store takes {KNOWN}"
-            )
+            raise InvalidArgument(f"there is no call store for {unknown}://", way_out=f"give one of {KNOWN}")
 
 
 def _folder(job_id: str) -> str:

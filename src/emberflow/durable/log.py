@@ -255,7 +255,7 @@ class StoredCallLog:
             return [from_stored(decode(data)) for data in records]
         except CheckpointError as error:
             # They are not given again: whoever asks again must not believe that there is nothing.
-            error.message = f"the log of durable calls cannot be read: {error.message}"
+            error.message = f"the durable call log cannot be read: {error.message}"
             error.cause = f"{error.cause} (written by process {owner})"
             self._damage = error
             raise

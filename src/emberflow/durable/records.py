@@ -154,7 +154,7 @@ def note_from_stored(stored: Stored) -> Note:
 
 def _unknown(stored: Stored) -> CorruptData:
     return CorruptData(
-        f"a record of kind {stored[0]!r} with {len(stored) - 1} fields is not known",
+        f"a record of kind {stored[0]!r} with {len(stored) - 1} fields is unknown",
         cause="it was stored by a newer version of emberflow",
         way_out="update emberflow",
     )

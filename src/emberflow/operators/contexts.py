@@ -103,7 +103,7 @@ class RuntimeContext:
         if self._operator is None:
             name = descriptor if isinstance(descriptor, str) else descriptor.name
             raise NotKeyed(
-                f"step {self._step_name!r} asks for the state {name!r}, but its stream has no keys",
+                f"step {self._step_name!r} uses the state {name!r}, but its stream has no keys",
                 way_out="call key_by() before the step",
             )
         if isinstance(descriptor, str):

@@ -56,9 +56,9 @@ def _own_copy(node: StreamNode) -> Spec:
         return copy.deepcopy(node.spec)
     except Exception as error:
         raise NotSerializable(
-            f"the function of step {node.name!r} ({node.location}) cannot be given to a task",
+            f"the function of step {node.name!r} ({node.location}) cannot be copied for a task",
             cause=describe_cause(error),
-            way_out="open locks, connections and files in open(), not where the function object is made",
+            way_out="create locks, connections and files in open(), not where the function object is created",
         ) from error
 
 

@@ -60,18 +60,18 @@ class KeySelection:
             raise
         except BaseException as error:
             raise KeySelectorFailed(
-                f"the key selector in front of {self._named} failed for the value {shorten(value)}",
+                f"the key selector before {self._named} failed for the value {shorten(value)}",
                 cause=describe_cause(error),
-                way_out="make the function given to key_by() work for every value, or filter such values out before it",
+                way_out="make the function given to key_by() accept every value, or filter such values out before it",
                 committed="nothing of the current batch was committed",
             ) from error
         try:
             self._target.on_batch(Batch(batch.values, batch.timestamps, batch.watermarks, keys))
         except NoKeyGroup as error:
             raise KeySelectorFailed(
-                f"the key {shorten(error.key)} in front of {self._named} cannot be given to a task",
+                f"the key {shorten(error.key)} before {self._named} cannot be sent to a task",
                 cause=describe_cause(error.__cause__ or error),
-                way_out="let the function given to key_by() return strings, numbers, or tuples or frozen dataclasses of them",
+                way_out="return strings, numbers, or tuples or frozen dataclasses of them from the function given to key_by()",
                 committed="nothing of the current batch was committed",
             ) from error.__cause__
 
@@ -172,9 +172,9 @@ class StageTask:
     def _checked(self, batch: Batch) -> Sequence[int | None]:
         def reject(position: int, error: Exception) -> SourceFailed:
             return SourceFailed(
-                f"source {self._source_name!r} gave the record {shorten(batch.values[position])} a wrong timestamp",
+                f"source {self._source_name!r} gave the record {shorten(batch.values[position])} an invalid timestamp",
                 cause=describe_cause(error),
-                way_out="let the source give milliseconds since 1970, or None for records without event time",
+                way_out="return milliseconds since 1970 from the source, or None for records without event time",
                 committed="nothing of the current batch was committed",
             )
 

@@ -59,7 +59,7 @@ def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> Sequence[int |
     if assigner is None:
         if before is None or None in before:
             raise InvalidArgument(
-                f"step {step.name!r} has no timestamp assigner and its records carry no event time",
+                f"step {step.name!r} has no timestamp assigner and its records have no event time",
                 way_out="add .with_timestamp_assigner(lambda value, timestamp: …) to the watermark strategy",
             )
         return before

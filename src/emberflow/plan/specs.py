@@ -30,7 +30,7 @@ class StepTraits:
     max_in_flight: int | None = None
     """Inputs that a task of the step may have unfinished, where it may park."""
     records_calls: bool = False
-    """What it does depends on the log of durable calls."""
+    """What it does depends on the durable call log."""
     sets_timers: bool = False
     """It has processing-time timers, which may be due while there is no input."""
     keyed_by_channel: bool = False

@@ -164,7 +164,7 @@ def test_fallbacks_in_a_circle_are_refused() -> None:
         agent.add_resource(name, ResourceType.CHAT_MODEL, described)
     agent.add_resource("service", ResourceType.CHAT_MODEL_CONNECTION, ScriptedChatModel([When(reply="hi")]))
     agent.add_action("ask", [InputEvent], ask_large)
-    with pytest.raises(EmberflowError, match="in a circle: chat_model 'large' -> chat_model 'small'"):
+    with pytest.raises(EmberflowError, match="in a cycle: chat_model 'large' -> chat_model 'small'"):
         run_agent(agent, ["hello"])
 
 

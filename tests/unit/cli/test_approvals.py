@@ -214,9 +214,9 @@ def test_an_answer_travels_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (("", ("a",), None), "the question '' is no text"),
-        (("q", "ab", None), "the options 'ab' are no texts"),
-        (("q", ("",), None), "are no texts"),
+        (("", ("a",), None), "the question '' is not a string"),
+        (("q", "ab", None), "the options 'ab' are not strings"),
+        (("q", ("",), None), "are not strings"),
         (("q", (), 0), "expires_ms cannot be 0"),
         (("q", (), 1.5), "expires_ms cannot be 1.5"),
     ],

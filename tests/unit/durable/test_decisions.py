@@ -25,7 +25,7 @@ def test_a_damaged_decision_is_refused_and_kept(tmp_path: Path, damage: str) -> 
     }[damage]
     path.write_bytes(damaged)
 
-    with pytest.raises(CorruptData, match=r"query\.0\.1\.0 are damaged") as caught:
+    with pytest.raises(CorruptData, match=r"query\.0\.1\.0 are corrupted") as caught:
         store.find("query.0.1.0")
 
     assert "restore the file" in str(caught.value)

@@ -240,7 +240,7 @@ def test_a_process_that_was_taken_for_dead_learns_of_it(tmp_path: Path) -> None:
     other = FileCallStore(tmp_path)
     (owner,) = other.owners()
     other.remove(owner)
-    with pytest.raises(CallLogFailed, match="took this one for dead"):
+    with pytest.raises(CallLogFailed, match="declared this one dead"):
         log.write_now(record("s/k-1/1/2"))
 
 

@@ -1,4 +1,4 @@
-"""A damaged log of durable calls: only what a crash can have torn is dropped, and nothing damaged is ever removed."""
+"""A damaged durable call log: only what a crash can have torn is dropped, and nothing damaged is ever removed."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def test_what_cannot_be_decoded_stays_an_error(folder: Path) -> None:
     writer.close()
     log = StoredCallLog(FileCallStore(folder))
     for _ in range(2):
-        with pytest.raises(CorruptData, match="the log of durable calls cannot be read") as caught:
+        with pytest.raises(CorruptData, match="the durable call log cannot be read") as caught:
             log.begin(0)
         assert writer.owner in caught.value.cause
     log.close()

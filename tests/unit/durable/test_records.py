@@ -95,7 +95,7 @@ def test_notes_are_stored_without_their_attempt(note: Any, stored: tuple[Any, ..
 
 
 def test_a_note_of_a_later_version_is_refused() -> None:
-    with pytest.raises(CorruptData, match="a record of kind 'began' with 3 fields is not known"):
+    with pytest.raises(CorruptData, match="a record of kind 'began' with 3 fields is unknown"):
         note_from_stored(("began", 1, "", 0))
 
 

@@ -266,7 +266,7 @@ def test_a_checkpoint_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     waited = AsyncDataStream.unordered_wait(stream, Waiting(), Time.seconds(60)).uid("waits")
     waited.sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
     job = env.execute_async()
-    until(lambda: any("given up" in record.outcome for record in read_history(tmp_path / "c")))
+    until(lambda: any("aborted" in record.outcome for record in read_history(tmp_path / "c")))
     gate.touch()
     until(lambda: sorted(out) == sorted(WORDS))
     job.cancel()

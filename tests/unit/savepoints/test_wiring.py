@@ -69,7 +69,7 @@ def two_sums(first: str, second: str) -> Any:
 def test_steps_in_another_order_are_noticed_where_numbers_matter(tmp_path: Path) -> None:
     keep_wiring(two_sums("a", "b"), str(tmp_path), None, by_number=True)
     keep_wiring(two_sums("a", "b"), str(tmp_path), None, by_number=True)
-    with pytest.raises(ProgramChanged, match="the steps come in another order") as caught:
+    with pytest.raises(ProgramChanged, match="the steps are in a different order") as caught:
         keep_wiring(two_sums("b", "a"), str(tmp_path), None, by_number=True)
     assert "emberflow savepoint create" in str(caught.value)
     assert keep_wiring(two_sums("b", "a"), str(tmp_path), None).stages["b"] == 1

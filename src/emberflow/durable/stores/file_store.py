@@ -49,7 +49,7 @@ class FileCallStore:
             if sync:
                 self._sync()
             if os.fstat(self._file).st_nlink == 0:
-                raise OSError(errno.ESTALE, "another process took this one for dead and removed its part")
+                raise OSError(errno.ESTALE, "another process declared this one dead and removed its part")
         except OSError as error:
             raise self._files.failed("cannot be written", error) from error
 

@@ -26,9 +26,9 @@ def until_whole(
         rounds += 1
         if time.monotonic() > give_up_s:
             raise CallLogFailed(
-                f"the log of durable calls in {where} lists parts that are not there",
+                f"the durable call log in {where} lists parts that are not there",
                 cause=f"{rounds} times within {patience_s:g} s",
-                way_out="remove what cannot be read (a broken link, say), then start the job again",
+                way_out="remove what cannot be read (such as a broken link), then start the job again",
                 committed="calls whose answer was recorded are not made again once it can be read",
             )
         if rounds >= _AT_ONCE:

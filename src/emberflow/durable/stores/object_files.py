@@ -138,7 +138,7 @@ class ObjectFiles:
         except (OSError, ValueError, NotImplementedError) as error:
             # Without the error itself: its text might hold a key.
             raise CallLogFailed(
-                f"the log of durable calls in {shown(self._uri)} {what}",
+                f"the durable call log in {shown(self._uri)} {what}",
                 cause=redacted(describe_cause(error), self._uri),
                 way_out="check that the bucket or directory exists, has space left and can be written by this process,"
                 " then start the job again",

@@ -108,8 +108,8 @@ class ObjectCallStore:
         self._take_lease()
         if self._lost:
             raise CallLogFailed(
-                "another process of the job took this one for dead and removed its durable calls",
-                way_out="start the job again; if it happens often, see why this process or the bucket stands still",
+                "another process of the job declared this one dead and removed its durable calls",
+                way_out="start the job again; if it happens often, find out why this process or the bucket stalls",
                 committed="calls whose answer was not written are made again",
             )
         if added:
@@ -205,13 +205,13 @@ class ObjectCallStore:
                 if version == 1 and parsed.end is not End.BAD:
                     # Was not always written at once by the version before.
                     return parsed.records, False
-                cause = parsed.cause or f"it holds {len(parsed.records)} of {count} records"
+                cause = parsed.cause or f"it contains {len(parsed.records)} of {count} records"
         owner = path.partition("/")[0]
         raise CorruptData(
-            f"the log of durable calls is corrupted: {self._files.place}/{path}",
+            f"the durable call log is corrupted: {self._files.place}/{path}",
             cause=cause,
             way_out="restore the object from a backup, or name a folder in call_store that nothing else writes to; or move"
-            f" every object below {owner}/ elsewhere: the job then goes on, and calls whose answers were recorded only"
+            f" every object below {owner}/ elsewhere: the job then continues, and calls whose answers were recorded only"
             " there are made again",
             committed="nothing was removed",
         )

@@ -149,9 +149,9 @@ class PartFiles:
         names = self._list_once(LEASE)
         if not names and not self._directory.is_dir() and self.marker.exists():
             raise CorruptData(
-                f"the log of durable calls {self._directory} is missing",
+                f"the durable call log {self._directory} is missing",
                 cause=f"{self.marker.name} says that it was written",
-                way_out=f"restore it from a backup; or delete {self.marker}: the job then goes on, and calls whose answers"
+                way_out=f"restore it from a backup; or delete {self.marker}: the job then continues, and calls whose answers"
                 " were recorded only there are made again",
             )
         owners = {name.removesuffix(LEASE) for name in names if not name.startswith(".")}
@@ -173,16 +173,16 @@ class PartFiles:
 
     def _damaged(self, path: Path, cause: str) -> CorruptData:
         return CorruptData(
-            f"the log of durable calls is corrupted: {path}",
+            f"the durable call log is corrupted: {path}",
             cause=cause,
             way_out=f"restore the file from a backup; or move every file {owner_of(path)}.* out of {self._directory}: the"
-            " job then goes on, and calls whose answers were recorded only there are made again",
+            " job then continues, and calls whose answers were recorded only there are made again",
             committed="nothing was removed",
         )
 
     def failed(self, what: str, error: OSError) -> CallLogFailed:
         return CallLogFailed(
-            f"the log of durable calls in {self._directory} {what}",
+            f"the durable call log in {self._directory} {what}",
             cause=describe_cause(error),
             way_out="free space or repair the disk, then start the job again",
             committed="calls whose answer was not written are made again",

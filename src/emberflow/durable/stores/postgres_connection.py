@@ -103,8 +103,8 @@ def _ensure_tables(connection: Connection) -> None:
     version = row[0] if row else None
     if version != SCHEMA_VERSION:
         raise CallLogFailed(
-            f"the tables of durable calls have format {version}, this emberflow knows format {SCHEMA_VERSION}",
-            way_out="use the emberflow that made them, or name another database or schema in call_store",
+            f"the tables of durable calls have format {version}, this emberflow reads format {SCHEMA_VERSION}",
+            way_out="use the emberflow that created them, or name another database or schema in call_store",
         )
 
 
@@ -120,7 +120,7 @@ def may_pass(error: psycopg.OperationalError) -> bool:
 def failed(dsn: str, what: str, error: Exception) -> CallLogFailed:
     """What went wrong, in words that hold no password."""
     return CallLogFailed(
-        f"the log of durable calls in Postgres{_place(dsn)} {what}",
+        f"the durable call log in Postgres{_place(dsn)} {what}",
         cause=redacted(describe_cause(error), dsn),
         way_out=_way_out(error),
         committed="calls whose answer was not written are made again",
@@ -140,9 +140,15 @@ def _way_out(error: Exception) -> str:
     if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
         return "write the address as postgresql://user:password@host:5432/database; quote @ : / in the password as %40 %3A %2F"
     kinds: tuple[tuple[type[Exception], str], ...] = (
-        (psycopg.errors.InsufficientPrivilege, "grant the user the right to create and change tables there"),
+        (
+            psycopg.errors.InsufficientPrivilege,
+            "grant the user the permission to create and change tables there",
+        ),
         (psycopg.errors.DiskFull, "free space on the database server, then start the job again"),
-        (psycopg.errors.QueryCanceled, "see what keeps the database server busy, then start the job again"),
+        (
+            psycopg.errors.QueryCanceled,
+            "find out what keeps the database server busy, then start the job again",
+        ),
     )
     for kind, way_out in kinds:
         if isinstance(error, kind):

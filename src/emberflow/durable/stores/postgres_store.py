@@ -140,8 +140,8 @@ class PostgresCallStore:
             except psycopg.errors.ForeignKeyViolation:
                 lease.lost = True
         raise CallLogFailed(
-            "another process of the job took this one for dead and removed its durable calls",
-            way_out="start the job again; if it happens often, see why this process or the database stands still",
+            "another process of the job declared this one dead and removed its durable calls",
+            way_out="start the job again; if it happens often, find out why this process or the database stalls",
             committed="calls whose answer was not written are made again",
         )
 
@@ -179,9 +179,9 @@ class PostgresCallStore:
     def _damaged(self, owner_id: int, number: int, cause: str) -> CorruptData:
         row = f"owner_id = {owner_id} and number = {number}"
         return CorruptData(
-            f"the log of durable calls in {shown(self._dsn)} is corrupted: the row of emberflow_call_records where {row}",
+            f"the durable call log in {shown(self._dsn)} is corrupted: the row of emberflow_call_records where {row}",
             cause=cause,
-            way_out="restore the row from a backup; or delete it: the job then goes on, and calls whose answers were"
+            way_out="restore the row from a backup; or delete it: the job then continues, and calls whose answers were"
             " recorded only there are made again",
             committed="nothing was removed",
         )

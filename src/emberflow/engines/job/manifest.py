@@ -88,8 +88,8 @@ def _warn_if_open(directory: Path) -> None:
     """What is in it stays hidden from others, but state is pickled: whoever can put a file there runs code in the job."""
     if (how := written_by_others(directory)) is not None:
         _log.warning(
-            "other users can write the checkpoint directory %s (%s), and with it run code in this job: "
-            "give the directory to this user, and take the right to write from others (chmod go-w)",
+            "other users can write to the checkpoint directory %s (%s), and thereby run code in this job: "
+            "make this user its owner, and remove the write permission of others (chmod go-w)",
             directory,
             how,
         )
@@ -121,13 +121,13 @@ def last_start(directory: Path) -> int:
         data = read_bytes(path)
     except FileNotFoundError:
         if (directory / NAME).exists():
-            raise corrupt(path, f"it is missing beside {NAME}", _NUMBER_LOST) from None
+            raise corrupt(path, f"it is missing, but {NAME} exists", _NUMBER_LOST) from None
         return 0
     if data.strip().isdigit():
         return int(data)  # As versions without a checksum wrote it, and as a person may.
     number = parse_json(path, data, newest=FORMAT_VERSION, way_out=_NUMBER_LOST).get("starts")
     if type(number) is not int or number < 0:
-        raise corrupt(path, "it holds no number of starts", _NUMBER_LOST)
+        raise corrupt(path, "it does not contain a number of starts", _NUMBER_LOST)
     return number
 
 
@@ -158,14 +158,14 @@ def _check(stored: Manifest, fresh: Manifest, directory: Path) -> None:
             f"{_named('gone', missing)}{'; ' if missing and added else ''}{_named('new', added)}",
             way_out=of_first_form(missing)
             or "start with an empty checkpoint directory, or give steps the uid() they had",
-            committed="the checkpoint was not touched",
+            committed="the checkpoint was not changed",
         )
     if stored.max_parallelism != fresh.max_parallelism:
         raise ProgramChanged(
-            f"the maximum parallelism was {stored.max_parallelism} when the checkpoint in {directory} was made, "
+            f"the maximum parallelism was {stored.max_parallelism} when the checkpoint in {directory} was written, "
             f"now it is {fresh.max_parallelism}",
-            way_out=f"call env.set_max_parallelism({stored.max_parallelism}): it is fixed for the life of the state",
-            committed="the checkpoint was not touched",
+            way_out=f"call env.set_max_parallelism({stored.max_parallelism}): it cannot change for existing state",
+            committed="the checkpoint was not changed",
         )
 
 

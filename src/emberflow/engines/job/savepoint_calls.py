@@ -109,8 +109,8 @@ def noted_place(home: Path) -> str:
         raise corrupt(path, "it does not say where the calls are", _LOST)
     if not whole:
         raise CheckpointUnusable(
-            f"the job in {home} keeps its durable calls in {address}, and its checkpoint directory holds no password",
+            f"the job in {home} stores its durable calls in {address}, and its checkpoint directory contains no password",
             way_out="give the job's option call_store in full: --call-store ADDRESS",
-            committed="no savepoint was made; without the calls, runs in flight would make theirs again",
+            committed="no savepoint was created; without the calls, runs in flight would make theirs again",
         )
     return address

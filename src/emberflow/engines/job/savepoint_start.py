@@ -46,7 +46,7 @@ def _check_not_begun(directory: str | None) -> None:
     known = directory is not None and (Path(directory) / FILE).exists()
     if known and directory is not None and read_wiring(Path(directory)).first_epoch:
         raise CheckpointUnusable(
-            f"the job in {directory} was to begin from a savepoint and has no checkpoint yet",
+            f"the job in {directory} should start from a savepoint and has no checkpoint yet",
             way_out="start it with the savepoint again, or with an empty checkpoint directory",
         )
 
@@ -69,11 +69,11 @@ def keep_wiring(
         wiring = wiring_of(graph, stored.first_epoch)
         if by_number and stored.stages != wiring.stages:
             raise ProgramChanged(
-                f"the steps come in another order than when the checkpoint in {directory} was made: "
+                f"the steps are in a different order than when the checkpoint in {directory} was written: "
                 f"{', '.join(stored.stages)} then, {', '.join(wiring.stages)} now",
-                way_out="bring the old order back, or make a savepoint of the checkpoint "
+                way_out="restore the old order, or create a savepoint from the checkpoint "
                 "(emberflow savepoint create) and start from that",
-                committed="the checkpoint was not touched",
+                committed="the checkpoint was not changed",
             )
     elif by_number and has_checkpoint and directory is not None:
         raise missing_wiring(Path(directory))
@@ -102,5 +102,5 @@ def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
 def job_has_ended() -> InvalidArgument:
     return InvalidArgument(
         "the job has ended, so no savepoint can be taken of it while it runs",
-        way_out="make one of its checkpoint directory: emberflow savepoint create CHECKPOINT_DIR SAVEPOINT_DIR",
+        way_out="create one from its checkpoint directory: emberflow savepoint create CHECKPOINT_DIR SAVEPOINT_DIR",
     )

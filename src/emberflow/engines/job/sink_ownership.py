@@ -113,26 +113,28 @@ def moved_on(marks: dict[str, Mark], epoch: int, with_output: Collection[str]) -
 def _state_is_older(node: StreamNode, committed: Committed, state: StateEpochs) -> SinkMismatch:
     what = f"ends with epoch {state.newest}" if state.newest >= 0 else "is gone"
     return SinkMismatch(
-        f"the job's state does not belong to what {_named(node)} has committed: the sink is at epoch "
+        f"the job's state does not match what {_named(node)} has committed: the sink is at epoch "
         f"{committed.epoch}, the state in {state.directory} {what}",
-        cause="files of the checkpoint directory were deleted, damaged or restored from an older copy",
+        cause="files of the checkpoint directory were deleted, corrupted or restored from an older copy",
         way_out="restore the checkpoint directory as it was; without it, start over with an empty checkpoint directory and "
-        "another output folder, which makes all output again, or from a savepoint",
-        committed="nothing was changed; going on would lose the output between the two",
+        "another output folder, which produces all output again, or from a savepoint",
+        committed="nothing was changed; continuing would lose the output between the two",
     )
 
 
 def _sink_is_older(node: StreamNode, mark: Mark, committed: Committed, state: StateEpochs) -> SinkMismatch:
     if committed.ledger != mark[0]:
-        cause = "the folder or its _emberflow folder was emptied or deleted, or the program names another one"
+        cause = (
+            "the folder or its _emberflow folder was emptied or deleted, or the program names a different one"
+        )
         at = "does not have the record of what this job has committed"
     else:
         cause = "the folder was restored from an older copy, or files of its _emberflow folder were deleted"
         at = f"is at epoch {committed.epoch}"
     return SinkMismatch(
-        f"{_named(node)} {at}; by the state in {state.directory} its last output is that of epoch {mark[1]}",
+        f"{_named(node)} {at}; according to the state in {state.directory} its last output is that of epoch {mark[1]}",
         cause=cause,
-        way_out="bring the sink's folder back; or, to write only what is still to come and do without the output before it, "
+        way_out="restore the sink's folder; or, to write only new output and accept the loss of the earlier one, "
         'call env.set_option("accept_sinks", True) or use --accept-sinks',
         committed="nothing was changed",
     )

@@ -78,7 +78,7 @@ class JobThread:
         self._progress.stop()
         _log.warning(
             "the canceled job did not stop within %g s and is abandoned: %s; what it processed since its last "
-            "checkpoint is not committed, and the code may run on until this process ends",
+            "checkpoint is not committed, and the code may continue until this process ends",
             limit_s, self.where_it_hangs(),
         )  # fmt: skip
 
@@ -89,7 +89,7 @@ class JobThread:
 
     def where_it_hangs(self) -> str:
         """What keeps the job's thread from ending, for a warning."""
-        return "the engine below does not stop it"
+        return "the underlying engine does not stop it"
 
     def work(self) -> JobStatus:
         """Runs the job; returns FINISHED or CANCELED."""
@@ -102,7 +102,7 @@ class JobThread:
     def restarting(self, error: BaseException, delay_ms: int) -> None:
         """The job has failed and runs again from its latest checkpoint."""
         self.metrics.restarts += 1
-        _log.warning("the job runs again in %d ms after: %s", delay_ms, self.explain_failure(error))
+        _log.warning("the job restarts in %d ms after: %s", delay_ms, self.explain_failure(error))
 
     def clean_up(self) -> None:
         """Removes what the job leaves behind on this machine."""
@@ -131,6 +131,6 @@ def cancel_timeout_ms(config: JobConfig) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidArgument(
             f"the option {CANCEL_TIMEOUT!r} cannot be {shorten(value)}",
-            way_out="give whole milliseconds, from 0 on",
+            way_out="give whole milliseconds of 0 or more",
         )
     return value

@@ -249,5 +249,5 @@ def unusable(directory: Path, error: BaseException) -> CheckpointUnusable:
         f"the checkpoint directory {directory} cannot be written",
         cause=describe_cause(error),
         way_out="free space or choose another directory (checkpoint_dir=, --checkpoint-dir)",
-        committed="the checkpoint before is complete; running the program again starts there",
+        committed="the previous checkpoint is complete; running the program again starts there",
     )

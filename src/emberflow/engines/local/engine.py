@@ -78,9 +78,9 @@ def _store(config: JobConfig) -> CheckpointStore:
     stored = stored_backend(directory)
     if stored not in (None, backend):
         raise ProgramChanged(
-            f"the checkpoint in {directory} was made with the state backend {stored!r}, now it is {backend!r}",
+            f"the checkpoint in {directory} was written with the state backend {stored!r}, now it is {backend!r}",
             way_out=f'call env.set_option("state_backend", "{stored}"), or start with an empty checkpoint directory',
-            committed="the checkpoint was not touched",
+            committed="the checkpoint was not changed",
         )
     return (
         SqliteCheckpoints(directory)
@@ -118,5 +118,5 @@ def restarts(config: JobConfig) -> bool:
 
 def make_engine(**options: Any) -> LocalEngine:
     if options.get("spark") is not None:
-        raise InvalidArgument("the engine 'local' takes no SparkSession", way_out='use engine="spark"')
+        raise InvalidArgument("the engine 'local' does not take a SparkSession", way_out='use engine="spark"')
     return LocalEngine()

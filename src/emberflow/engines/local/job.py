@@ -326,7 +326,7 @@ class LocalJob(JobThread):
         except TimeoutError:
             if not limit.expired():
                 raise
-            why = f"given up: the job did not come to rest within {timeout_ms} ms"
+            why = f"aborted: the job did not come to rest within {timeout_ms} ms"
             for request in self._requests.take():
                 request.done.set_exception(CheckpointUnusable(f"no savepoint was taken; {why}"))
             self._record("checkpoint", watch, 0, outcome=why)

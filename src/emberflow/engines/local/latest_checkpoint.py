@@ -31,14 +31,14 @@ def write_latest(directory: Path, at: At) -> None:
 def read_latest(directory: Path) -> At | None:
     """The newest checkpoint that is known to have been complete; None if none is known."""
     path = directory / NAME
-    advice = f"delete it and start again: {path} only says which checkpoint is the newest, and that is then not checked"
+    advice = f"delete it and start again: {path} only names the newest checkpoint, which is then not checked"
     try:
         body = read_json(path, newest=_FORMAT, way_out=advice)
     except FileNotFoundError:
         return None
     fence, epoch = body.get("fence"), body.get("epoch")
     if type(epoch) is not int or type(fence) is not int:
-        raise corrupt(path, "it names no checkpoint", advice)
+        raise corrupt(path, "it does not name a checkpoint", advice)
     return fence, epoch
 
 

@@ -68,7 +68,7 @@ LONGEST_TRIGGER_MS = 50_000
 
 class SparkEngine:
     """Options: `trigger_ms` (time between micro-batches), `deadline_ms` (how long one waits for agents' calls),
-    `call_store` (where the log of durable calls is kept), `max_records_per_batch`."""
+    `call_store` (where the durable call log is kept), `max_records_per_batch`."""
 
     name = "spark"
 
@@ -196,8 +196,8 @@ class SparkEngine:
             return replace(spec, fence=fence, for_one_query=True)
         if streaming and any(graph.traits_of(stage).records_calls for stage in graph.stages):
             _log.warning(
-                "the DataFrame's agents keep their durable calls in a temporary directory: give the environment a "
-                "checkpoint_dir beside the query's own checkpointLocation, or a query that is started again after "
+                "the DataFrame's agents store their durable calls in a temporary directory: give the environment a "
+                "checkpoint_dir in addition to the query's own checkpointLocation; otherwise a query that is restarted after "
                 "a crash makes calls again and may lose output"
             )
         # A directory of its own: the caller may run any number of these, and none may see another one's calls.
@@ -261,7 +261,7 @@ class SparkEngine:
             raise InvalidArgument(
                 f"the option 'trigger_ms' is {trigger_ms:,}; with agents that wait for calls it must be below "
                 f"{LONGEST_TRIGGER_MS:,}",
-                cause="Spark ends Python workers that had nothing to do for a minute, and with them their calls",
+                cause="Spark terminates Python workers that were idle for a minute, and with them their calls",
                 way_out="choose a shorter trigger",
             )
         # Spark writes below it by the umask.

@@ -26,6 +26,6 @@ def create(
     if last_batch(home / "spark", "offsets") == batch:
         return []
     return [
-        f"micro-batch {batch + 1} was begun and not committed; if its output is visible already, it will come again. "
-        "To be exact, start the job once more and end it with stop_with_savepoint()."
+        f"micro-batch {batch + 1} was started but not committed; if its output is already visible, it will be repeated. "
+        "To avoid that, start the job once more and stop it with stop_with_savepoint()."
     ]

@@ -125,8 +125,8 @@ class Gate:
             return self._share.epoch
         if self.waiting >= self.limits.max_waiting:
             raise ResourceFailed(
-                f"{self.waiting:,} calls of this process wait for {self.name}, and one more would be too many",
-                cause="the limit is max_waiting in its descriptor",
+                f"{self.waiting:,} calls of this process wait for {self.name}, which is the maximum",
+                cause="max_waiting in its descriptor is the limit",
                 way_out="lower 'max-in-flight', so that the source slows down, or raise max_waiting",
             )
         waiter = _Waiter(tokens)

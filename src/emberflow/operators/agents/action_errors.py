@@ -45,7 +45,7 @@ def explained(
         )
     raised = "the action raised" if attempts == 1 else f"the action raised in each of {attempts:,} attempts"
     return ActionFailed(
-        f"{where}: {raised}" if action else f"{where}: its triggers could not be decided",
+        f"{where}: {raised}" if action else f"{where}: its triggers could not be evaluated",
         cause=describe_cause(error),
         way_out="fix the action" if skipped else f"fix the action; {_NEED_NOT_STOP}",
         committed="" if skipped else "what was processed since the last checkpoint is not committed",
@@ -54,9 +54,9 @@ def explained(
 
 def too_many_steps(limit: int) -> StepLimitReached:
     return StepLimitReached(
-        f"one input set off more than {limit:,} actions",
-        cause="actions that trigger each other in a circle never come to an end by themselves",
-        way_out="let one of them stop sending, or raise the option 'max-steps'",
+        f"one input triggered more than {limit:,} actions",
+        cause="actions that trigger each other in a cycle never end by themselves",
+        way_out="make one of them stop sending, or raise the option 'max-steps'",
     )
 
 
@@ -65,21 +65,21 @@ def check_result(result: Any) -> None:
     shown = shorten(result)
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise InvalidArgument(
-            "the action yields instead of sending",
-            way_out="write ctx.send_event(event) in place of yield",
+            "the action yields instead of sending events",
+            way_out="write ctx.send_event(event) instead of yield",
         )
     items: list[Any] = [*result] if result.__class__ in (list, tuple) else [result]
     if any(isinstance(item, Event) for item in items):
         raise InvalidArgument(
             f"the action returned {shown} instead of sending it",
-            way_out="ctx.send_event(event); what an action returns is not looked at",
+            way_out="use ctx.send_event(event); the return value of an action is ignored",
         )
     if inspect.isawaitable(result):
         close = getattr(result, "close", None)
         if close is not None:
             close()
         raise InvalidArgument(
-            f"the action returned a {type(result).__name__} that nobody awaits",
+            f"the action returned a {type(result).__name__} that is never awaited",
             way_out="write it as: async def act(event, ctx)",
         )
 
@@ -106,7 +106,7 @@ def check_event(event: Event, max_bytes: int) -> None:
     if not isinstance(event, Event):
         raise InvalidArgument(
             f"{shorten(event)} is not an event",
-            way_out="send_event() takes an Event, e.g. OutputEvent(output)",
+            way_out="pass an Event to send_event(), e.g. OutputEvent(output)",
         )
     try:
         # All that the event holds; its attributes alone would have to be collected first.

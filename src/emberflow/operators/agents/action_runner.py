@@ -255,7 +255,9 @@ class ActionRunner:
             self._driver.collect([(DEAD_LETTERS, letter)], run.timestamp, run.scope.watermark)
             taken = DEAD_LETTERS.tag_id in self._driver.output.side
             _log.warning(
-                "the input goes to the dead letters%s: %s", "" if taken else ", which nobody takes", failure
+                "the input goes to the dead letters%s: %s",
+                "" if taken else ", which no stream consumes",
+                failure,
             )
         else:
             _log.warning("the input is skipped: %s", failure)

@@ -265,9 +265,9 @@ class AgentRun:
         """Takes the run out of the key's entry; returns the inputs that waited behind it."""
         if RUN not in self.entry:
             raise InvalidArgument(
-                f"the run of key {shorten(self.key)} was stored, but is not found again under that key",
+                f"the run of key {shorten(self.key)} was stored, but cannot be found under that key",
                 cause="a key that is read back must be equal to the key that was stored; one with NaN inside is not",
-                way_out="let the key selector return plain texts, numbers or tuples of them",
+                way_out="return plain strings, numbers or tuples of them from the key selector",
             )
         version, *fields = self.entry.pop(RUN)
         if version not in (_VERSION, _WITH_GUARDS):
@@ -289,7 +289,7 @@ class AgentRun:
                 raise ProgramChanged(
                     f"agent {self.runtime.plan.name!r}: the checkpoint has a run that waits in action {name!r}, "
                     "which the agent no longer has",
-                    way_out="bring the action back until such runs are done, or start with a new checkpoint directory",
+                    way_out="restore the action until such runs are done, or start with a new checkpoint directory",
                 )
             self.tasks.append((action, event))
         return waiting

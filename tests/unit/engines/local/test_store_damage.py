@@ -181,7 +181,7 @@ def test_a_class_that_is_gone_is_named_with_step_and_key(
     assert (
         "step 'keeper': the state 'kept' of key 'a' needs moved_away.Thing, which cannot be imported" in text
     )
-    assert "bring moved_away.Thing back" in text
+    assert "restore moved_away.Thing" in text
     assert "allow_non_restored_state" in text
 
 

@@ -212,7 +212,7 @@ def test_the_queue_is_bounded() -> None:
     with pytest.raises(ResourceFailed) as caught:
         run(all_of(service, [gate], 4))
     text = str(caught.value)
-    assert "2 calls of this process wait for the connection 'c', and one more would be too many" in text
+    assert "2 calls of this process wait for the connection 'c', which is the maximum" in text
     assert "raise max_waiting" in text
 
 

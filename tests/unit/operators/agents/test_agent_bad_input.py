@@ -136,8 +136,8 @@ def test_actions_that_trigger_each_other_for_ever() -> None:
         .add_action("pong", ["ping"], lambda event, ctx: ctx.send_event(Event("pong")))
     )
     text = failure(agent, StepLimitReached, {AgentExecutionOptions.MAX_STEPS: 10})
-    assert "one input set off more than 10 actions" in text
-    assert "actions that trigger each other in a circle never come to an end by themselves" in text
+    assert "one input triggered more than 10 actions" in text
+    assert "actions that trigger each other in a cycle never end by themselves" in text
     assert "raise the option 'max-steps'" in text
 
 
@@ -175,7 +175,7 @@ def test_an_event_sent_after_the_action_has_ended() -> None:
 def test_something_that_is_no_event() -> None:
     text = failure(sends(lambda: {"output": 1}), InvalidArgument)
     assert "{'output': 1} is not an event" in text
-    assert "send_event() takes an Event, e.g. OutputEvent(output)" in text
+    assert "pass an Event to send_event(), e.g. OutputEvent(output)" in text
 
 
 def test_a_coroutine_that_nobody_awaits() -> None:
@@ -183,7 +183,7 @@ def test_a_coroutine_that_nobody_awaits() -> None:
         raise AssertionError
 
     text = failure(agent_of(lambda event, ctx: later(event, ctx)), InvalidArgument)
-    assert "the action returned a coroutine that nobody awaits" in text
+    assert "the action returned a coroutine that is never awaited" in text
     assert "async def act(event, ctx)" in text
 
 
@@ -232,7 +232,7 @@ def test_a_condition_on_the_input_that_fails() -> None:
     }
     agent = Agent("shop").add_action("act", [picky], lambda event, ctx: None)
     text = failure(agent, ActionFailed, options)
-    assert "key 'ann', event InputEvent(input=1): its triggers could not be decided" in text
+    assert "key 'ann', event InputEvent(input=1): its triggers could not be evaluated" in text
     assert "picky()' of action 'act' failed: KeyError: 'amount'" in text
 
 
@@ -290,14 +290,14 @@ def test_resources_that_need_each_other() -> None:
         ResourceFailed,
     )
     assert (
-        "resources need each other in a circle: chat_model 'first' -> chat_model 'second' -> chat_model 'first'"
+        "resources depend on each other in a cycle: chat_model 'first' -> chat_model 'second' -> chat_model 'first'"
         in text
     )
 
 
 def test_a_resource_that_cannot_be_made() -> None:
     text = failure(asks_for("model", model=ResourceDescriptor(clazz=Model, broken=True)), ResourceFailed)
-    assert "the chat_model 'model' could not be made" in text
+    assert "the chat_model 'model' could not be created" in text
     assert "cause: ConnectionError: nobody answers" in text
     assert "check the arguments of its descriptor" in text
 

@@ -293,7 +293,7 @@ def test_an_action_that_vanished_is_named() -> None:
         second.resume()
     text = str(caught.value)
     assert "agent 'asking': the checkpoint has a run that waits in action 'ask'" in text
-    assert "bring the action back" in text
+    assert "restore the action" in text
 
 
 def test_a_run_of_a_newer_format_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The log of durable calls fails: that is the job's trouble, whatever an action makes of it (A13)."""
+"""The durable call log fails: that is the job's trouble, whatever an action makes of it (A13)."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class FullLog(MemoryLog):
 
     def write_now(self, record: CallRecord) -> None:
         if self.full and not record.call_id.endswith("end"):
-            raise CallLogFailed("the log of durable calls cannot be written", way_out="free space")
+            raise CallLogFailed("the durable call log cannot be written", way_out="free space")
         super().write_now(record)
 
 
 async def refuse(self: StoredCallLog, record: CallRecord) -> None:
-    raise CallLogFailed("the log of durable calls cannot be written", way_out="free space")
+    raise CallLogFailed("the durable call log cannot be written", way_out="free space")
 
 
 async def as_it_is(ctx: RunnerContext) -> Any:
@@ -105,7 +105,7 @@ def test_a_log_that_fails_stops_the_job_whatever_the_action_makes_of_it(ask: Any
     env.from_list([{"key": "k", "value": 1}]).apply(agent).to_list()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StoredCallLog, "write", refuse)
-        with pytest.raises(CallLogFailed, match="the log of durable calls cannot be written"):
+        with pytest.raises(CallLogFailed, match="the durable call log cannot be written"):
             env.execute()
 
 

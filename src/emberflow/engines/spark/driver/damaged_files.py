@@ -49,7 +49,7 @@ def _damage(path: Path, sums: Path) -> str:
         expected = sums.read_bytes()
         data = path.read_bytes()
     except FileNotFoundError:
-        return "" if not sums.exists() else f"it is missing beside {sums.name}"
+        return "" if not sums.exists() else f"it is missing, but {sums.name} exists"
     except OSError:
         return ""
     if len(expected) < _HEADER.size or expected[:4] != _KIND:
@@ -59,5 +59,5 @@ def _damage(path: Path, sums: Path) -> str:
     if found == expected[_HEADER.size :]:
         return ""
     if len(found) != len(expected) - _HEADER.size:
-        return f"it has {len(data):,} bytes, which do not fit {sums.name}"
+        return f"it has {len(data):,} bytes, which do not match {sums.name}"
     return f"it does not match {sums.name}"

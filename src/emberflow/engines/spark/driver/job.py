@@ -113,7 +113,7 @@ class SparkJob(JobThread):
         check_free(Path(path))
         if self._batch:
             raise NotSupported(
-                "a job that runs in BATCH mode has no savepoints: it keeps no state",
+                "a job in BATCH mode has no savepoints: it keeps no state",
                 way_out="use STREAMING mode",
             )
         began = time.monotonic()

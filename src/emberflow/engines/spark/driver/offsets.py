@@ -97,11 +97,11 @@ class OffsetPlanner:
         for offset in offsets:
             if len(offset.channels) != self._count:
                 raise CheckpointUnusable(
-                    f"the query's checkpoint knows {len(offset.channels)} channels of the source "
-                    f"{self._source.describe()}, and the program has {self._count} now",
+                    f"the query's checkpoint has {len(offset.channels)} channels of the source "
+                    f"{self._source.describe()}, but the program now has {self._count}",
                     way_out="give the program the parallelism that it had (env.set_parallelism), or the query "
                     "another checkpointLocation",
-                    committed="the checkpoint was not touched",
+                    committed="the checkpoint was not changed",
                 )
 
     def _plan(self, before: list[ChannelOffset]) -> list[ChannelOffset]:

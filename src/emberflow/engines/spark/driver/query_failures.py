@@ -34,7 +34,7 @@ def translate_failure(error: BaseException, *, show_traceback: bool) -> Emberflo
 def _foreign(text: str) -> EmberflowError:
     if any(part in text for part in _WORKER_LOST):
         return WorkerLost(
-            "a Python worker died again and again while it processed a batch",
+            "a Python worker died repeatedly while it processed a batch",
             cause=_first_line(text),
             way_out="look for a function that uses too much memory or kills its process; --traceback shows Spark's report",
             committed="the batch was not committed; running the program again repeats it",

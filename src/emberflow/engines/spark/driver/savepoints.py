@@ -65,7 +65,7 @@ def _batch_with_calls(home: Path, checkpoint: Path, copy: CallsCopy) -> int:
             return batch
         batch = now
     raise CheckpointUnusable(
-        f"the job in {home} commits micro-batches faster than a savepoint can begin",
+        f"the job in {home} commits micro-batches faster than a savepoint can be started",
         way_out="stop the job with stop_with_savepoint(), or set a longer trigger_ms",
     )
 

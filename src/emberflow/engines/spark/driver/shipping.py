@@ -30,7 +30,7 @@ def make_archive() -> tuple[bytes, str]:
     if size > _LIMIT_BYTES:
         raise NotSupported(
             f"the program's own modules are {size // 2**20} MB, too much to send with every task",
-            way_out="install them on the cluster, or start the program outside of the large source tree",
+            way_out="install them on the cluster, or start the program outside the large source tree",
         )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

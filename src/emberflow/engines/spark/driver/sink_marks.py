@@ -32,7 +32,7 @@ NAME = "sinks.json"
 _FORMAT = 1
 Decided = tuple[int, list[str]]
 """An epoch, and the names of the files with its decisions."""
-_LOST = "restore it from a backup; without one, delete it: what the sinks have is then taken for all they had"
+_LOST = "restore it from a backup; without one, delete it: the sinks' committed output is then assumed to be complete"
 
 
 def check_sinks(graph: JobGraph, job_id: str, fence: Fence, config: JobConfig, *, batch: bool) -> None:

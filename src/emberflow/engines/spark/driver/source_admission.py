@@ -1,7 +1,7 @@
 """How many records a source may give to a micro-batch: no more than the steps behind it may have unfinished.
 
 Driver side, asked by the planner of offsets. When a batch is planned, whatever they have not finished is in state, and
-the log of durable calls tells how much that is. What is more stays in the source.
+the durable call log tells how much that is. What is more stays in the source.
 """
 
 from __future__ import annotations

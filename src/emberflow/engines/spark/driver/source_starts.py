@@ -39,9 +39,9 @@ def source_starts(graph: JobGraph, config: JobConfig, home: Path, start: Savepoi
         known[uid] = _as_stored(zip(source.positions, source.ended, strict=True))
         if stored.get(uid, known[uid]) != known[uid]:
             raise CheckpointUnusable(
-                f"the job in {home} began from another savepoint before, and has no checkpoint yet",
+                f"the job in {home} started from another savepoint before, and has no checkpoint yet",
                 way_out="start it from that savepoint again, or with an empty checkpoint directory",
-                committed="nothing was touched",
+                committed="nothing was changed",
             )
     for uid, positions in new_sources(graph, config.parallelism, known).items():
         known[uid] = [[position, False] for position in positions]
@@ -63,7 +63,7 @@ def _read(home: Path, graph: JobGraph) -> Starts:
         begun = last_batch(home / "spark", "offsets")
         if begun is None:
             return {}
-        raise corrupt(path, f"it is missing, although micro-batch {begun} has begun", _LOST) from None
+        raise corrupt(path, f"it is missing, although micro-batch {begun} has started", _LOST) from None
     if b'"format"' in data and (b'"sources"' in data or b'"channels"' in data):
         found = parse_json(path, data, newest=FORMAT_VERSION, way_out=_LOST)
     else:
@@ -73,7 +73,7 @@ def _read(home: Path, graph: JobGraph) -> Starts:
         return sources
     if isinstance(counts, dict) and _are_counts(counts):
         return _counted(graph, counts, home)
-    raise corrupt(path, "it does not say where sources begin", _LOST)
+    raise corrupt(path, "it does not contain the first positions of the sources", _LOST)
 
 
 def _are_starts(found: dict[str, Any]) -> TypeGuard[Starts]:

@@ -85,8 +85,8 @@ def check_function_size(session: Any, size: int) -> None:
     # A pickled function is a little larger than what it holds.
     if found and size + 64 * 1024 > int(found[1]) * 1024 ** " kmg".index(found[2] or " "):
         raise NotSupported(
-            f"the program and its own modules are {size // 1024:,} KB, more than this session takes in one function",
-            way_out=f'make the session with .config("{FUNCTION_LIMIT}", "256m"), or install the modules on the cluster',
+            f"the program and its own modules are {size // 1024:,} KB, more than this session accepts in one function",
+            way_out=f'create the session with .config("{FUNCTION_LIMIT}", "256m"), or install the modules on the cluster',
         )
 
 

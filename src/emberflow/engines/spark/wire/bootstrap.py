@@ -29,7 +29,7 @@ def make_bootstrap(archive: bytes, digest: str) -> Any:
         state = sys.__dict__.setdefault("_emberflow_shipped", {})
         if state.get("digest") != digest:
             if hashlib.sha256(archive).hexdigest() != digest:
-                raise ImportError("the code of this job was changed on its way here: its digest is another")
+                raise ImportError("the code of this job was changed in transit: its digest does not match")
             home = unpacked_in(os.path.join(private_folder(), digest))
             names = {name.split(".")[0] for name in os.listdir(home)}
             for name in [item for item in sys.modules if item.split(".")[0] in names]:
@@ -107,7 +107,7 @@ def make_private_folder() -> Any:
                 continue  # It cannot be written.
         raise ImportError(
             f"there is no safe directory for the code of this job: other users can replace what is in {' or '.join(places)}; "
-            "set TMPDIR to a directory that only the user of the workers can write"
+            "set TMPDIR to a directory that only the workers' user can write to"
         )
 
     return private_folder
@@ -175,7 +175,7 @@ def make_unpacking(archive: bytes) -> Any:
                     os.rename(home, tempfile.mkdtemp(prefix="old-", dir=part) + "/home")
                 except FileNotFoundError:
                     pass
-            raise ImportError(f"{home} is changed by somebody while the code of this job is unpacked there")
+            raise ImportError(f"another process changes {home} while the code of this job is unpacked there")
         finally:
             shutil.rmtree(part, ignore_errors=True)
 

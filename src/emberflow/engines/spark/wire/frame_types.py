@@ -39,7 +39,7 @@ def check_types(schema: Any, *, into_spark: bool) -> None:
             raise _refused(path, found, "give to_dataframe() a schema of Spark's own types")
         if kind == "MapType" and type(found.keyType).__name__ in ("StructType", "ArrayType"):
             raise _refused(
-                path, found, "use map_entries(), which makes an array of it: keys must be plain values"
+                path, found, "use map_entries(), which turns it into an array: keys must be plain values"
             )
 
 
@@ -55,7 +55,8 @@ def _types(found: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _refused(path: str, found: Any, way_out: str) -> NotSupported:
     return NotSupported(
-        f"the column {path!r} has the type {found.simpleString()}, which records cannot hold", way_out=way_out
+        f"the column {path!r} has the type {found.simpleString()}, which records cannot represent",
+        way_out=way_out,
     )
 
 

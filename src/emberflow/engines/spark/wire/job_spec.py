@@ -39,7 +39,7 @@ class JobSpec:
     client_dir: str
     parameters: dict[str, str] = field(default_factory=dict[str, str])
     calls: CallStoreLocation | None = None
-    """Where workers keep the log of durable calls; no log without it."""
+    """Where workers keep the durable call log; no log without it."""
     limits_dir: str = ""
     """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
     part of every limit."""
@@ -116,7 +116,7 @@ def dump_spec(spec: JobSpec) -> bytes:
 
 
 def _blame(spec: JobSpec, error: BaseException) -> NotSerializable:
-    way_out = "open connections, locks and files in open() instead of keeping them in the function"
+    way_out = "create connections, locks and files in open() instead of keeping them in the function"
     for node in spec.graph.stream_graph.nodes:
         try:
             cloudpickle.dumps(node.spec, 5)

@@ -100,11 +100,11 @@ class TaskRecord:
         before = {kg: group.received for kg, group in self.groups.items() if group.received}
         if before != received or not self._served >= self.groups.keys():
             raise CheckpointUnusable(
-                f"micro-batch {self._epoch} is repeated with other input than before: {sum(received.values()):,} records "
+                f"micro-batch {self._epoch} is repeated with different input: {sum(received.values()):,} records "
                 f"in {len(received):,} key groups instead of {sum(before.values()):,} in {len(before):,}",
-                cause="a source, or a function before the agent, gave other records for the same positions",
-                way_out="let sources and functions give the same records again; to go on without what this batch "
-                "had begun, start from an earlier savepoint",
+                cause="a source, or a function before the agent, returned different records for the same positions",
+                way_out="make sources and functions return the same records again; to continue without what this batch "
+                "had started, start from an earlier savepoint",
                 committed="a sink may have committed the batch; it was not repeated",
             )
 
@@ -123,7 +123,7 @@ class TaskRecord:
         data = encode((_VERSION, groups, rows, sorted(self.ended), [*map(note_to_stored, notes)]))
         if not self._store.decide(self._name, data):
             raise EngineFailed(
-                f"another attempt at a task of micro-batch {self._epoch} has ended meanwhile",
+                f"another attempt at a task of micro-batch {self._epoch} has ended in the meantime",
                 way_out="Spark repeats the task; if the job has failed, start it again",
                 committed="this attempt's output was not committed",
             )

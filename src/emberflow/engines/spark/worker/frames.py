@@ -89,7 +89,7 @@ class RowEncoder:
             f"the record {shorten(record)} does not fit the column {column.field.name!r} "
             f"({column.field.dataType.simpleString()})",
             cause=str(error) if isinstance(error, Misfit) else describe_cause(error),
-            way_out="give to_dataframe() a schema that fits the records, or map them before it",
+            way_out="give to_dataframe() a schema that matches the records, or map them before it",
         )
 
 

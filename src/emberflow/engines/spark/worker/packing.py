@@ -287,7 +287,7 @@ def unhashable(exchange: Exchange, batch: Batch, error: TypeError) -> Exception:
             return KeySelectorFailed(
                 f"the key {shorten(key)} of the value {shorten(value)} cannot be used as a key",
                 cause=describe_cause(error),
-                way_out="let key_by() return strings, numbers or tuples of them",
+                way_out="return strings, numbers or tuples of them from key_by()",
                 committed="nothing of the current batch was committed",
             )
     return error

@@ -131,7 +131,7 @@ class ActionCalls:
                 f"durable call {place.number} of the action was {found.shown} when it was recorded, "
                 f"and is {call.shown} now",
                 cause="an action must make the same durable calls in the same order when it is repeated",
-                way_out="bring the old code back until such runs are done, "
+                way_out="restore the old code until such runs are done, "
                 "or set the option 'on-replay-mismatch' to 'restart'",
             )
         later: list[str] = []
@@ -162,7 +162,7 @@ class ActionCalls:
             return end.value
         steps.close()
         raise InvalidArgument(
-            f"the durable call {call.shown} waits, in an action that does not",
+            f"the durable call {call.shown} is asynchronous, but its action is not",
             way_out="make the action async and write: await ctx.durable_execute_async(…)",
         )
 

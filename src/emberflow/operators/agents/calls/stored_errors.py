@@ -118,18 +118,18 @@ def _alone(error: BaseException, secrets: Secrets) -> StoredError:
 
 def _pickled(kept: StoredError, error: BaseException, secrets: Secrets) -> StoredError:
     if without_secrets(error, secrets) is not error:
-        raise ValueError("it holds a secret")
+        raise ValueError("it contains a secret")
     data = _checked(error, secrets)
     # pickle calls the class: what comes back must hold the same, not only read the same.
     if not _same(decode(data), error):
-        raise ValueError("it does not come back as it was")
+        raise ValueError("it cannot be restored")
     return replace(kept, pickled=data)
 
 
 def _checked(value: Any, secrets: Secrets) -> bytes:
     data = encode(value)
     if len(data) > LARGEST or any(secret.encode() in data for secret in secrets):
-        raise ValueError("it is too large or holds a secret")
+        raise ValueError("it is too large or contains a secret")
     return data
 
 
@@ -186,7 +186,7 @@ def _revived_alone(kept: StoredError) -> BaseException:
     else:
         return RecordedError(kept.message, names=kept.names)
     if not isinstance(found, BaseException):
-        raise TypeError(f"{kept.names[0]} does not come back as an exception")
+        raise TypeError(f"{kept.names[0]} is not restored as an exception")
     return found
 
 

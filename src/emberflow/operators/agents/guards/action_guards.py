@@ -113,8 +113,8 @@ class ActionGuards:
         approvals = run.runtime.approvals
         if approvals is None or durable is None:
             raise InvalidArgument(
-                "ask_human() needs a place where people find the question",
-                way_out="give the environment a checkpoint_dir; `emberflow approvals list DIR` looks there",
+                "ask_human() needs a place where people can find the question",
+                way_out="give the environment a checkpoint_dir; `emberflow approvals list DIR` reads it",
             )
         # Numbered here and not when it is awaited, as every durable call.
         call = durable.next(ask, (question, chosen, expires_ms), {}, "ask_human")

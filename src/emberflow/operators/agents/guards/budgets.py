@@ -106,5 +106,5 @@ def _exceeded(budget: Budget, kind: str, spent: float, limit: float) -> BudgetEx
     return BudgetExceeded(
         f"{who} has spent {spent:,} {kind}{when}; its budget is {limit:,}",
         way_out=("wait for the next window, " if budget.window_ms else "")
-        + "raise the budget, or give the action a fallback that does without",
+        + "raise the budget, or give the action a fallback",
     )

@@ -39,7 +39,7 @@ def check_delay(delay_ms: Any) -> None:
     ):
         raise InvalidArgument(
             f"an event cannot be sent after {shorten(delay_ms)} ms",
-            way_out="give milliseconds from 0 on, e.g. ctx.send_event_after(60_000, event)",
+            way_out="give milliseconds of 0 or more, e.g. ctx.send_event_after(60_000, event)",
         )
 
 

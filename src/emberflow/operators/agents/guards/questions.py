@@ -65,17 +65,18 @@ def check_question(question: Any, options: Sequence[str], expires_ms: Any) -> tu
     """The options; raises InvalidArgument for what cannot be asked."""
     if not isinstance(question, str) or not question.strip():
         raise InvalidArgument(
-            f"the question {shorten(question)} is no text", way_out='ask_human("Refund 120 € to Ann?")'
+            f"the question {shorten(question)} is not a string",
+            way_out='write ask_human("Refund 120 € to Ann?")',
         )
     if isinstance(options, str) or not all(isinstance(item, str) and item for item in options):
         raise InvalidArgument(
-            f"the options {shorten(options)} are no texts", way_out='options=("approve", "reject")'
+            f"the options {shorten(options)} are not strings", way_out='write options=("approve", "reject")'
         )
     if expires_ms is not None and (
         isinstance(expires_ms, bool) or not isinstance(expires_ms, int) or expires_ms <= 0
     ):
         raise InvalidArgument(
-            f"expires_ms cannot be {shorten(expires_ms)}", way_out="give whole milliseconds above 0"
+            f"expires_ms cannot be {shorten(expires_ms)}", way_out="give whole milliseconds greater than 0"
         )
     return tuple(options)
 

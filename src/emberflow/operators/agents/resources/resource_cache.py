@@ -86,7 +86,7 @@ class ResourceCache:
         if label in self._making:
             circle = " -> ".join([*self._making[self._making.index(label) :], label])
             raise ResourceFailed(
-                f"agent {self._plan.name!r}: resources need each other in a circle: {circle}"
+                f"agent {self._plan.name!r}: resources depend on each other in a cycle: {circle}"
             )
         self._making.append(label)
         try:
@@ -99,7 +99,7 @@ class ResourceCache:
             cause = describe_cause(error)
             shown = self._masked(cause)
             raise ResourceFailed(
-                f"agent {self._plan.name!r}: the {label} could not be made",
+                f"agent {self._plan.name!r}: the {label} could not be created",
                 cause=shown,
                 way_out="check the arguments of its descriptor, and that what it connects to is reachable",
                 # A stack trace would show the secret that the cause hides.

@@ -37,6 +37,6 @@ def test_the_size_that_a_session_takes(settings: dict[str, Any], size: int, fits
     if fits:
         check_function_size(Session(**settings), size)
         return
-    with pytest.raises(NotSupported, match="more than this session takes") as caught:
+    with pytest.raises(NotSupported, match="more than this session accepts") as caught:
         check_function_size(Session(**settings), size)
     assert FUNCTION_LIMIT in str(caught.value)

@@ -247,11 +247,11 @@ def test_a_checkpoint_with_another_number_of_channels_is_refused() -> None:
         with pytest.raises(CheckpointUnusable) as caught:
             act()
         assert str(caught.value).splitlines() == [
-            "CheckpointUnusable [EF3001]: the query's checkpoint knows 3 channels of the source "
-            "Data generator (20), and the program has 2 now",
+            "CheckpointUnusable [EF3001]: the query's checkpoint has 3 channels of the source "
+            "Data generator (20), but the program now has 2",
             "  what to do: give the program the parallelism that it had (env.set_parallelism), or the query "
             "another checkpointLocation",
-            "  the checkpoint was not touched",
+            "  the checkpoint was not changed",
         ]
 
 

@@ -197,7 +197,7 @@ def test_an_archive_with_another_digest_is_refused(temporary: Path) -> None:
     evil, _ = archive_of({"shipped.py": EVIL})
     done = run_worker(temporary, evil, DIGEST)
     assert done.returncode != 0
-    assert "ImportError: the code of this job was changed on its way here" in done.stderr
+    assert "ImportError: the code of this job was changed in transit" in done.stderr
     assert list(temporary.iterdir()) == []
 
 
@@ -215,7 +215,7 @@ def test_without_any_safe_place_the_job_is_refused(temporary: Path) -> None:
     temporary.parent.chmod(0o777)
     done = run_worker(temporary)
     assert done.returncode != 0
-    assert "set TMPDIR to a directory that only the user of the workers can write" in done.stderr
+    assert "set TMPDIR to a directory that only the workers' user can write to" in done.stderr
 
 
 def test_the_digest_that_is_sent_is_the_whole_one() -> None:

@@ -33,7 +33,9 @@ def test_the_first_attempt_decides(tmp_path: Path) -> None:
     first, second = recorded(store, 0), recorded(store, 0)
     first.rows = [PacketRow(1, -3, 1, 0, b"first")]
     first.store([])
-    with pytest.raises(EngineFailed, match="another attempt at a task of micro-batch 0 has ended meanwhile"):
+    with pytest.raises(
+        EngineFailed, match="another attempt at a task of micro-batch 0 has ended in the meantime"
+    ):
         second.store([])
     later = TaskRecord(store, "query", 0, "1.0")
     assert later.replays
@@ -52,7 +54,7 @@ def test_other_input_than_before_is_refused(tmp_path: Path, received: dict[int, 
     recorded(FileDecisions(tmp_path), 7).store([])
     again = TaskRecord(FileDecisions(tmp_path), "query", 7, "1.0")
     again.first_touch(3)
-    with pytest.raises(CheckpointUnusable, match="micro-batch 7 is repeated with other input than before"):
+    with pytest.raises(CheckpointUnusable, match="micro-batch 7 is repeated with different input"):
         again.check_received(received)
     again.check_received({3: 2})
 

@@ -267,7 +267,8 @@ def test_values_that_do_not_fit(schema: Any, value: Any, cause: str) -> None:
     )
     assert why.startswith(f"  cause: {cause}")
     assert (
-        way_out == "  what to do: give to_dataframe() a schema that fits the records, or map them before it"
+        way_out
+        == "  what to do: give to_dataframe() a schema that matches the records, or map them before it"
     )
 
 
@@ -290,7 +291,10 @@ def test_types_that_records_cannot_hold_are_refused_before_the_query(
     ):
         with pytest.raises(NotSupported) as caught:
             check_types(schema, into_spark=into_spark)
-        assert caught.value.message == f"the column {place!r} has the type {text}, which records cannot hold"
+        assert (
+            caught.value.message
+            == f"the column {place!r} has the type {text}, which records cannot represent"
+        )
         assert caught.value.way_out
 
 

@@ -172,5 +172,5 @@ def test_a_plain_action_cannot_wait() -> None:
 
     action = calls(MemoryLog())
     call = action.next(Waits, (), {})
-    with pytest.raises(InvalidArgument, match="waits, in an action that does not"):
+    with pytest.raises(InvalidArgument, match="is asynchronous, but its action is not"):
         action.run_now(call, Waits, None)

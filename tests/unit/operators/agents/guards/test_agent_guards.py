@@ -598,7 +598,7 @@ def test_letters_that_nobody_takes_are_told_of(caplog: pytest.LogCaptureFixture)
 
     with caplog.at_level(logging.WARNING, "emberflow.agents"):
         run_agent(single(act), [1], options={AgentExecutionOptions.ON_ERROR: ErrorHandling.DEAD_LETTER})
-    assert "the input goes to the dead letters, which nobody takes: ActionFailed" in caplog.text
+    assert "the input goes to the dead letters, which no stream consumes: ActionFailed" in caplog.text
 
 
 def test_an_event_that_sets_itself_again_ends_with_the_input() -> None:

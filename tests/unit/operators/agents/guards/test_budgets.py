@@ -29,7 +29,7 @@ def test_the_text_says_what_to_do() -> None:
         budgets.check(["cost"], {}, {}, {"cost": 0.75}, 0)
     assert str(caught.value) == (
         "BudgetExceeded [EF2207]: the key has spent 0.75 cost within 3,600,000 ms; its budget is 0.5\n"
-        "  what to do: wait for the next window, raise the budget, or give the action a fallback that does without"
+        "  what to do: wait for the next window, raise the budget, or give the action a fallback"
     )
 
 
