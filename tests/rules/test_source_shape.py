@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.source_tree import ROOT, modules, name_of, parsed, short, text_files
 
-LONGEST_FILE = 600
-LONGEST_FUNCTION = 80
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+WHOLE = {"src/emberflow/errors.py": "the exception tree is read as a whole"}
+"""Longer files, and why they are not split."""
 
 # Written in two parts, so that this file does not find itself.
 LEFTOVER = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
@@ -22,7 +24,9 @@ PIN = re.compile(r"[a-z0-9][a-z0-9._-]*==[0-9][\w.+!]*(?: ; [^/:]+)?")
 
 def test_files_stay_readable() -> None:
     lengths = {short(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
-    assert {name: length for name, length in lengths.items() if length > LONGEST_FILE} == {}
+    assert {
+        name: length for name, length in lengths.items() if length > LONGEST_FILE and name not in WHOLE
+    } == {}
 
 
 def test_functions_stay_readable() -> None:

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import shutil
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from emberflow.engines.job.thread import JobThread
 from emberflow.engines.local.checkpoint_pace import CheckpointPace
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
 from emberflow.engines.local.hanging import run_to_its_end, step_of_thread, steps_with_calls
+from emberflow.engines.local.rest_point import RestPoint
 from emberflow.engines.local.savepoints import (
     SavepointRequest,
     SavepointRequests,
@@ -165,6 +165,32 @@ class LocalJob(JobThread):
         self._calls = calls = LoopCalls(
             lambda error: None if failure.done() else failure.set_exception(error)
         )
+        tasks = self._open(calls)
+        rest = RestPoint(tasks, calls, failure)
+        try:
+            canceled = await self._work(tasks, rest, failure)
+            if not canceled:
+                canceled = not await rest.reach_before(self._stop)
+                if not canceled or await self._rests_at_last(rest):
+                    self._checkpoint(tasks)
+            return canceled
+        except BaseException:
+            tasks.abort()
+            raise
+        finally:
+            # Calls first: they may still use what the functions' close() ends.
+            await calls.cancel(_PATIENCE_S)
+            left = steps_with_calls(self._graph, calls.running_for)
+            if left:
+                _log.warning("%s; they are left behind", left)
+            try:
+                tasks.close()
+            finally:
+                if self._log is not None:
+                    self._log.close()
+
+    def _open(self, calls: LoopCalls) -> JobTasks:
+        """The tasks as the latest checkpoint, or a savepoint, left them; what that had prepared is committed."""
         committed: dict[str, Committed] = {}
         if self._ownership is not None:
             self._fence = self._ownership.next_epoch(newest_start(self._graph, self.job_id))
@@ -203,27 +229,7 @@ class LocalJob(JobThread):
         subscribe = getattr(self._clock, "on_advance", None)
         if subscribe is not None:
             subscribe(lambda: self._loop and self._loop.call_soon_threadsafe(tasks.wake))
-        try:
-            canceled = await self._work(tasks, calls, failure)
-            if not canceled:
-                canceled = not await self._until_stopped(self._rest(tasks, calls, failure))
-                if not canceled or await self._last_rest(tasks, calls, failure):
-                    self._checkpoint(tasks)
-            return canceled
-        except BaseException:
-            tasks.abort()
-            raise
-        finally:
-            # Calls first: they may still use what the functions' close() ends.
-            await calls.cancel(_PATIENCE_S)
-            left = steps_with_calls(self._graph, calls.running_for)
-            if left:
-                _log.warning("%s; they are left behind", left)
-            try:
-                tasks.close()
-            finally:
-                if self._log is not None:
-                    self._log.close()
+        return tasks
 
     def _check_sinks(self, committed: dict[str, Committed], restored: Checkpoint | None) -> None:
         """Raises SinkMismatch unless the state is that of the sinks. A checkpoint is saved before its output is committed,
@@ -244,7 +250,7 @@ class LocalJob(JobThread):
     def _checkpoints(self) -> bool:
         return self.config.checkpoint_dir is not None or self.config.checkpoint_interval_ms is not None
 
-    async def _work(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> bool:
+    async def _work(self, tasks: JobTasks, rest: RestPoint, failure: asyncio.Future[None]) -> bool:
         """Runs everything to its end, or until the job is canceled."""
         assert self._stop is not None
         running = [asyncio.ensure_future(task.run()) for task in tasks.all]
@@ -268,7 +274,7 @@ class LocalJob(JobThread):
                 if stop.done():
                     # While the tasks still run: what is on its way belongs to the last checkpoint.
                     tasks.gate.clear()
-                    if await self._last_rest(tasks, calls, failure):
+                    if await self._rests_at_last(rest):
                         self._checkpoint(tasks)
                     return True
                 if asked.done():
@@ -277,7 +283,7 @@ class LocalJob(JobThread):
                 elif done or all(item.done() for item in running):
                     continue
                 tasks.gate.clear()
-                if await self._in_time(self._rest(tasks, calls, failure)) and self._checkpoint(tasks):
+                if await self._rests_in_time(rest) and self._checkpoint(tasks):
                     return True
                 tasks.gate.set()
                 pace.ended()
@@ -287,63 +293,21 @@ class LocalJob(JobThread):
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(stop, asked, return_exceptions=True)
 
-    async def _until_stopped(self, rest: Coroutine[Any, Any, None]) -> bool:
-        """Whether the job came to rest before it was canceled."""
-        assert self._stop is not None
-        resting, stop = asyncio.ensure_future(rest), asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait([resting, stop], return_when=asyncio.FIRST_COMPLETED)
-            if resting.done():
-                resting.result()
-            return resting.done()
-        finally:
-            for item in (resting, stop):
-                item.cancel()
-            await asyncio.gather(resting, stop, return_exceptions=True)
-
-    async def _last_rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> bool:
+    async def _rests_at_last(self, rest: RestPoint) -> bool:
         """Whether a canceled job came to rest soon enough for a last checkpoint."""
-        if not self._checkpoints:
-            return False
-        limit = asyncio.timeout(self.grace_s)
-        try:
-            async with limit:
-                await self._rest(tasks, calls, failure)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            return False
-        return True
+        return self._checkpoints and await rest.reach_within(self.grace_s)
 
-    async def _in_time(self, rest: Coroutine[Any, Any, None]) -> bool:
+    async def _rests_in_time(self, rest: RestPoint) -> bool:
         """Whether the job came to rest within the checkpoint's timeout."""
         timeout_ms = self.config.checkpoint_timeout_ms
         watch = Stopwatch()
-        limit = asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000)
-        try:
-            async with limit:
-                await rest
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            why = f"aborted: the job did not come to rest within {timeout_ms} ms"
-            for request in self._requests.take():
-                request.done.set_exception(CheckpointUnusable(f"no savepoint was taken; {why}"))
-            self._record("checkpoint", watch, 0, outcome=why)
-            return False
-        return True
-
-    async def _rest(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> None:
-        """Waits until nothing is on its way any more but what keyed state can hold."""
-        calls.nudge()
-        while not tasks.at_rest or tasks.calls_to_drain:
-            if failure.done():
-                failure.result()
-            for item in tasks.failed():
-                raise item
-            await asyncio.sleep(0.002 if tasks.waits_for_calls else 0)
-        if failure.done():
-            failure.result()
+        if await rest.reach_within(None if timeout_ms is None else timeout_ms / 1000):
+            return True
+        why = f"aborted: the job did not come to rest within {timeout_ms} ms"
+        for request in self._requests.take():
+            request.done.set_exception(CheckpointUnusable(f"no savepoint was taken; {why}"))
+        self._record("checkpoint", watch, 0, outcome=why)
+        return False
 
     def _checkpoint(self, tasks: JobTasks) -> bool:
         """True if a savepoint was taken that ends the job."""

@@ -113,13 +113,8 @@ class SparkEngine:
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
         home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
-        wiring = keep_wiring(
-            graph,
-            config.checkpoint_dir,
-            start,
-            by_number=True,
-            has_checkpoint=has_checkpoint(config.checkpoint_dir),
-        )
+        checkpointed = has_checkpoint(config.checkpoint_dir)
+        wiring = keep_wiring(graph, config.checkpoint_dir, start, by_number=True, has_checkpoint=checkpointed)
         note_place(config)
         calls = CallStoreLocation.in_directory(home, manifest.job_id, call_store_option(config))
         if start is not None:

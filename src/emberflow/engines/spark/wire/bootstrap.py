@@ -42,8 +42,8 @@ def make_bootstrap(archive: bytes, digest: str) -> Any:
     return bootstrap
 
 
-def make_private_folder() -> Any:
-    """A function that returns a directory for code: this user's, mode 0700, where nobody else can rename it."""
+def make_ownership_check() -> Any:
+    """A function that tells whether a directory is this user's alone."""
 
     def is_private(path: str) -> bool:
         import os
@@ -55,8 +55,13 @@ def make_private_folder() -> Any:
             return False
         return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
 
+    return is_private
+
+
+def make_place_check() -> Any:
+    """A function that tells whether what this user makes in a directory stays there: nobody else can rename or replace it."""
+
     def is_safe_place(path: str) -> bool:
-        """Whether what this user makes in the directory stays: others can neither rename nor replace it."""
         import os
         import stat
 
@@ -74,6 +79,13 @@ def make_private_folder() -> Any:
             if place == os.path.dirname(place):
                 return True
             place = os.path.dirname(place)
+
+    return is_safe_place
+
+
+def make_private_folder() -> Any:
+    """A function that returns a directory for code: this user's, mode 0700, where nobody else can rename it."""
+    is_private, is_safe_place = make_ownership_check(), make_place_check()
 
     def folder_in(place: str) -> str:
         import os
@@ -113,8 +125,8 @@ def make_private_folder() -> Any:
     return private_folder
 
 
-def make_unpacking(archive: bytes) -> Any:
-    """A function that makes sure that a directory holds exactly the files of the archive, and returns it."""
+def make_archive_check(archive: bytes) -> Any:
+    """A function that tells whether a directory holds exactly the files of the archive."""
 
     def holds_archive(home: str) -> bool:
         """Compiled files aside, which Python adds."""
@@ -138,6 +150,13 @@ def make_unpacking(archive: bytes) -> Any:
         except OSError:
             return False
         return True
+
+    return holds_archive
+
+
+def make_unpacking(archive: bytes) -> Any:
+    """A function that makes sure that a directory holds exactly the files of the archive, and returns it."""
+    holds_archive = make_archive_check(archive)
 
     def unpack(target: str) -> None:
         import io

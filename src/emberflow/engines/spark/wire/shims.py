@@ -14,12 +14,36 @@ from typing import Any
 
 def make_source(name: str, bootstrap: Any, form: str, data: bytes, stage_id: int, channels: int) -> Any:
     """A data source class, streaming and batch."""
-    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+    from pyspark.sql.datasource import DataSource, InputPartition
 
     class Part(InputPartition):
         def __init__(self, number: int, share: bytes) -> None:
             self.number = number
             self.share = share
+
+    stream_reader = make_stream_reader(Part, bootstrap, form, data, stage_id)
+    reader_class = make_reader(Part, bootstrap, form, data, stage_id, channels)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+        def schema(self) -> str:
+            return "kg int, dest int, n long, wm long, packet binary"
+
+        def reader(self, schema: Any) -> Any:
+            return reader_class()
+
+        def streamReader(self, schema: Any) -> Any:
+            return stream_reader()
+
+    return Source
+
+
+def make_stream_reader(part: Any, bootstrap: Any, form: str, data: bytes, stage_id: int) -> Any:
+    """How a source is read in micro-batches; `part` is the class of its partitions."""
+    from pyspark.sql.datasource import DataSourceStreamReader
 
     class StreamReader(DataSourceStreamReader):
         def __init__(self) -> None:
@@ -55,7 +79,7 @@ def make_source(name: str, bootstrap: Any, form: str, data: bytes, stage_id: int
 
             guard = getattr(bootstrap("emberflow.engines.spark.wire.markers"), form)
             shares = guard(lambda: self._plan().shares(start, end))()
-            return [Part(number, cloudpickle.dumps(share)) for number, share in enumerate(shares)]
+            return [part(number, cloudpickle.dumps(share)) for number, share in enumerate(shares)]
 
         def read(self, partition: Any) -> Any:
             import pickle
@@ -68,30 +92,23 @@ def make_source(name: str, bootstrap: Any, form: str, data: bytes, stage_id: int
         def commit(self, end: Any) -> None:
             pass
 
+    return StreamReader
+
+
+def make_reader(part: Any, bootstrap: Any, form: str, data: bytes, stage_id: int, channels: int) -> Any:
+    """How a source is read as a whole."""
+    from pyspark.sql.datasource import DataSourceReader
+
     class Reader(DataSourceReader):
         def partitions(self) -> Any:
-            return [Part(number, b"") for number in range(channels)]
+            return [part(number, b"") for number in range(channels)]
 
         def read(self, partition: Any) -> Any:
             module = bootstrap("emberflow.engines.spark.worker.source_reader")
             guard = getattr(bootstrap("emberflow.engines.spark.wire.markers"), form)
             return guard(module.read_whole)(data, stage_id, partition.number, partition.number)
 
-    class Source(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return name
-
-        def schema(self) -> str:
-            return "kg int, dest int, n long, wm long, packet binary"
-
-        def reader(self, schema: Any) -> Any:
-            return Reader()
-
-        def streamReader(self, schema: Any) -> Any:
-            return StreamReader()
-
-    return Source
+    return Reader
 
 
 def make_processor(bootstrap: Any, form: str, data: bytes, stage_ids: list[int], timed: bool) -> Any:

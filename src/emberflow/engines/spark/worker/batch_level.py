@@ -11,7 +11,7 @@ from emberflow.connectors.arrow_records import arrow_records
 from emberflow.engines.spark.wire.arrow_rows import record_batches, rows_of
 from emberflow.engines.spark.wire.job_spec import JobSpec
 from emberflow.engines.spark.wire.packet_rows import STATS, PacketRow, count_row
-from emberflow.engines.spark.worker.keyed_level import deliver
+from emberflow.engines.spark.worker.packet_delivery import deliver
 from emberflow.engines.spark.worker.source_reader import FLUSH_RECORDS
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, open_stage
 from emberflow.events.batch import MAX_WATERMARK, Batch

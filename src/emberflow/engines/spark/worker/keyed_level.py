@@ -19,16 +19,15 @@ from emberflow.engines.spark.wire.initial_state import fill
 from emberflow.engines.spark.wire.job_spec import load_spec
 from emberflow.engines.spark.wire.packet_rows import PARKED, PacketRow, count_row
 from emberflow.engines.spark.worker.batch_record import RecordedState, TaskRecord, check_query
+from emberflow.engines.spark.worker.packet_delivery import deliver
 from emberflow.engines.spark.worker.packing import key_groups
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, decisions, open_stage
-from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.packets import Packet, decode_packet
-from emberflow.operators.channels import ChannelId, is_hold
+from emberflow.operators.channels import ChannelId
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
 
-_EMPTY = Batch([])
 _LATEST_MS = 2**62
 """Spark's timers are set no later: a pair of them must fit into 64 bits, and nobody waits that long."""
 
@@ -373,40 +372,3 @@ class KeyedLevel:
         for state in self._stages.values():
             state.stage.wait_for_calls(self._deadline_s)
             yield from self._emit(state, kg)
-
-
-def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
-    """A group's packets of one batch, in channel order; watermarks of channels whose tasks do not know of each other
-    count when all their records were processed. A group of the stage before that stays behind is held from the beginning
-    of the batch, and let go at its end."""
-    packets.sort(key=lambda packet: (packet.edge, packet.channel, packet.sequence))
-    inputs = head.input_of
-    late: dict[ChannelId, int] = {}
-    holds = {
-        (packet.edge, packet.channel): packet.watermark
-        for packet in packets
-        if is_hold((packet.edge, packet.channel))
-    }
-    clock = head.scope.channels
-    for hold, watermark in holds.items():
-        if watermark is not None and watermark < clock.held(hold):
-            clock.hold(hold, watermark)
-    for packet in packets:
-        channel = (packet.edge, packet.channel)
-        if channel in holds:
-            continue
-        if packet.at_end:
-            if packet.watermark is not None:
-                late[channel] = max(packet.watermark, late.get(channel, packet.watermark))
-            head.receive(inputs[packet.edge], channel, packet.batch, None)
-        else:
-            head.receive(inputs[packet.edge], channel, packet.batch, packet.watermark)
-    for hold, watermark in holds.items():
-        if watermark == MAX_WATERMARK:
-            clock.release(hold)
-        elif watermark is not None:
-            clock.hold(hold, watermark)
-    for channel, watermark in late.items():
-        head.receive(inputs[channel[0]], channel, _EMPTY, watermark)
-    if holds:
-        head.merge_watermarks()

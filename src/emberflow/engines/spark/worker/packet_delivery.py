@@ -1,0 +1,47 @@
+"""From the packets of a key group to the operator: in which order records and watermarks are processed."""
+
+from __future__ import annotations
+
+from emberflow.events.batch import MAX_WATERMARK, Batch
+from emberflow.events.packets import Packet
+from emberflow.operators.channels import ChannelId, is_hold
+from emberflow.operators.keyed import KeyedOperator
+
+_EMPTY = Batch([])
+
+
+def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
+    """A group's packets of one batch, in channel order; watermarks of channels whose tasks do not know of each other
+    count when all their records were processed. A group of the stage before that stays behind is held from the beginning
+    of the batch, and let go at its end."""
+    packets.sort(key=lambda packet: (packet.edge, packet.channel, packet.sequence))
+    inputs = head.input_of
+    late: dict[ChannelId, int] = {}
+    holds = {
+        (packet.edge, packet.channel): packet.watermark
+        for packet in packets
+        if is_hold((packet.edge, packet.channel))
+    }
+    clock = head.scope.channels
+    for hold, watermark in holds.items():
+        if watermark is not None and watermark < clock.held(hold):
+            clock.hold(hold, watermark)
+    for packet in packets:
+        channel = (packet.edge, packet.channel)
+        if channel in holds:
+            continue
+        if packet.at_end:
+            if packet.watermark is not None:
+                late[channel] = max(packet.watermark, late.get(channel, packet.watermark))
+            head.receive(inputs[packet.edge], channel, packet.batch, None)
+        else:
+            head.receive(inputs[packet.edge], channel, packet.batch, packet.watermark)
+    for hold, watermark in holds.items():
+        if watermark == MAX_WATERMARK:
+            clock.release(hold)
+        elif watermark is not None:
+            clock.hold(hold, watermark)
+    for channel, watermark in late.items():
+        head.receive(inputs[channel[0]], channel, _EMPTY, watermark)
+    if holds:
+        head.merge_watermarks()
