@@ -33,8 +33,9 @@ test-all: $(READY) ## run all tests, those for the night too
 check: lint ## lint, and run the quick tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" $(TESTS) $(ARGS)
 
+# Installing the tracer may fail in a thread that starts while another one does; that says nothing about the code.
 coverage: $(READY) ## how much of src the tests without Spark run
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term -W ignore::pytest.PytestUnraisableExceptionWarning $(TESTS) $(ARGS)
 
 torture: $(READY) ## kill jobs again and again, compare with undisturbed ones (N=200 SEED=1)
 	@$(BIN)/python -m tests.recovery.torture --runs $(or $(N),20) --seed $(or $(SEED),1) $(ARGS)
