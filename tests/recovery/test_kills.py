@@ -38,7 +38,13 @@ def interrupt(engine: str, folder: Path, *extra: str) -> None:
     command = [sys.executable, "-m", "emberflow.cli.main", "run", "--engine", engine, str(PROGRAM)]
     arguments = ["--", engine, "STREAMING", str(folder / "checkpoint"), str(folder / "out"), *extra]
     process = subprocess.Popen(
-        command + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command + arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell that runs the tests in the background has them ignore Ctrl-C, and whatever they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until_more_is_committed(process, folder)
     os.killpg(process.pid, signal.SIGINT)

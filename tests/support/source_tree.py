@@ -58,8 +58,8 @@ def _is_module(name: str) -> bool:
 def text_files() -> Iterator[Path]:
     """Every text file that belongs to the project; caches and environments are left out."""
     for path in sorted(ROOT.iterdir()):
-        # In a linked worktree `.git` is a file.
-        if path.is_file() and path.suffix in TEXT_SUFFIXES and path.name != ".git":
+        # Of tools: in a linked worktree `.git` is a file.
+        if path.is_file() and path.suffix in TEXT_SUFFIXES and path.name not in (".git", ".coverage"):
             yield path
     for folder in TEXT_FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
