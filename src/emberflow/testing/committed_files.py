@@ -26,7 +26,11 @@ def literal_files(folder: str | os.PathLike[str]) -> FileSink[Any]:
 
 def read_committed(folder: str | os.PathLike[str]) -> list[Any]:
     """The visible records below the folder, in the order in which they were committed."""
-    parts = sorted(path for path in Path(folder).rglob("part-*") if not _hidden(path, Path(folder)))
+    # Not with rglob(), which fails if a running job removes a folder meanwhile.
+    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
+    parts = sorted(
+        path for path in found if path.name.startswith("part-") and not _hidden(path, Path(folder))
+    )
     return [ast.literal_eval(line) for path in parts for line in path.read_text().splitlines()]
 
 
