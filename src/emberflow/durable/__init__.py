@@ -1,4 +1,4 @@
-"""The durable call log: what was called and answered, which process runs which action, what a micro-batch decided.
+"""The durable call log: calls and their answers, which process runs which action, and the decisions of micro-batches.
 
 Used by engines; operators see it only through the contract in `operators/agents/calls/`.
 """

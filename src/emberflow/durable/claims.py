@@ -1,7 +1,7 @@
-"""Which processes run which actions, as far as a call log has read.
+"""Which processes run which actions, according to the records read so far.
 
-Several may claim one action: a process that died in the middle of it, and one that began it again. Whichever is read
-last, only the dead one's claim goes with it.
+Several processes may claim one action: one that died while running it, and one that started it again. In whatever
+order their records are read, only the dead process's claim is dropped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class Claims:
-    """May be read by a thread while another one writes."""
+    """Can be read by one thread while another one writes."""
 
     def __init__(self) -> None:
         self._owners: dict[str, set[str]] = {}
@@ -26,7 +26,7 @@ class Claims:
                 del self._owners[action]
 
     def drop(self, owner: str) -> None:
-        """All that the process claimed."""
+        """Drops all claims of a process."""
         for action in self.of(owner):
             self.remove(action, owner)
 

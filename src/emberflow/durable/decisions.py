@@ -1,7 +1,7 @@
-"""Where the tasks of a micro-batch write down what they decided, so that a repetition decides the same.
+"""Where the tasks of a micro-batch record their decisions, so that a repeated attempt decides the same.
 
-Kept beside the durable call log, wherever that is. A decision is written once: the first one under a name stays, and
-everybody else follows it.
+Stored next to the durable call log. A decision is written once: the first one under a name wins, and all other attempts
+follow it.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _RESTORE = (
 
 
 class DecisionStore(Protocol):
-    """Failures are raised as `CallLogFailed`, damage as `CorruptData`."""
+    """Raises `CallLogFailed` on failures and `CorruptData` on corruption."""
 
     def find(self, name: str) -> bytes | None:
-        """What was decided under this name."""
+        """The decision recorded under this name, or None."""
         ...
 
     def decide(self, name: str, data: bytes) -> bool:
-        """Stores a decision, durably; False if there is one already, which stays."""
+        """Stores a decision durably; returns False if one exists already, which is kept."""
         ...
 
     def forget(self, name: str) -> None:
-        """The batch is committed and will not be repeated; nothing happens if there is no such decision."""
+        """Removes a decision whose batch is committed and will not be repeated. Does nothing if it does not exist."""
         ...
 
 
 class FileDecisions:
-    """One file each, linked into place: it appears whole, and once."""
+    """One file per decision, linked into place: it appears complete and exactly once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / DECISIONS_FOLDER
@@ -58,7 +58,7 @@ class FileDecisions:
             raise _failed(path, "read", error) from error
 
     def names(self, epoch: int) -> list[str]:
-        """What was decided in a micro-batch: `query.epoch.place` each."""
+        """The names of a micro-batch's decisions, each `query.epoch.place`."""
         try:
             found = [name.split(".") for name in os.listdir(self._directory)]
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class FileDecisions:
         return sorted(".".join(parts) for parts in found if len(parts) > 2 and parts[1] == str(epoch))
 
     def check(self, names: Collection[str]) -> None:
-        """Raises CorruptData unless they are all there."""
+        """Raises CorruptData unless all of these decisions exist."""
         missing = [self._directory / name for name in names if not (self._directory / name).exists()]
         if missing:
             raise CorruptData(
@@ -85,7 +85,7 @@ class FileDecisions:
             raise _failed(path, "written", error) from error
 
     def forget(self, name: str) -> None:
-        # One that stays behind is never asked for again.
+        # A leftover file is never looked up again.
         with contextlib.suppress(OSError):
             (self._directory / name).unlink(missing_ok=True)
 
@@ -95,7 +95,7 @@ def framed(data: bytes) -> bytes:
 
 
 def unframed(stored: bytes, place: str) -> bytes:
-    """The decision behind its header; raises CorruptData if it is not as it was written."""
+    """The decision without its header; raises CorruptData if its checksum does not match."""
     body = stored[_HEADER.size :]
     if len(stored) < _HEADER.size or _HEADER.unpack_from(stored) != (_MAGIC, zlib.crc32(body), len(body)):
         raise CorruptData(

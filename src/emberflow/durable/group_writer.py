@@ -1,7 +1,7 @@
-"""Writes the records of a call log in the background, as many at once as have come together.
+"""Writes the records of a call log in the background, in groups of all that are pending.
 
-Records are handed over from the operator's thread and from the calls' event loop. Whoever hands one over with a waiter is
-woken when the record is durable; the others are written soon after.
+Records are added from the operator's thread and from the calls' event loop. A caller that passes a waiter is woken when
+its record is durable; records without a waiter are written soon after.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Pending = tuple[Record, bytes, Waiter | None]
 
 
 class GroupWriter:
-    """Started with the first record. Whoever holds `lock` may use the store."""
+    """Starts its thread with the first record. The store may be used only while holding `lock`."""
 
     def __init__(
         self,
@@ -31,8 +31,8 @@ class GroupWriter:
         check_owner: Callable[[], None],
         durable: Callable[[Record], None],
     ) -> None:
-        """`check_owner` raises CallLogFailed once another start of the job has taken over. `durable` is called, under the
-        lock, with every record that somebody waited for."""
+        """`check_owner` raises CallLogFailed once a later start of the job has taken over. `durable` is called, under the
+        lock, with every record that has a waiter."""
         self._store = store
         self._lock = lock
         self._check_owner = check_owner
@@ -45,7 +45,7 @@ class GroupWriter:
 
     def add(self, record: Record, data: bytes, waiter: Waiter | None = None) -> None:
         if self._closed:
-            # Its job has ended; nobody would ever write it.
+            # The job has ended; the record would never be written.
             raise CallLogFailed("the durable call log is closed", way_out="start the job again")
         self._pending.append((record, data, waiter))
         if self._thread is None:
@@ -54,7 +54,7 @@ class GroupWriter:
             self._wake.set()
 
     def flush(self) -> None:
-        """All that was added is with the store. Raises what has kept it from being written in the background."""
+        """Writes all pending records to the store. Raises the failure of an earlier background write, if any."""
         self.write_pending()
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -65,7 +65,7 @@ class GroupWriter:
             group = self._pending[:]
             if not group:
                 return
-            # Taken from the front under the lock only; others append at the end.
+            # Removed from the front under the lock only; other threads append at the end.
             del self._pending[: len(group)]
             waiters = [waiter for _, _, waiter in group if waiter is not None]
             error: Exception | None = None
@@ -80,12 +80,12 @@ class GroupWriter:
         _release(waiters, error)
 
     def forget_lost_ownership(self) -> None:
-        """A failure that was said of an earlier start does not count for the one that this process serves now."""
+        """Discards a failure caused by an earlier start; this process now serves a later one."""
         if self._failure is not None and isinstance(self._failure.__cause__, OwnershipLost):
             self._failure = None
 
     def close(self) -> None:
-        """Returns when everything is written."""
+        """Returns after everything has been written."""
         self._closed = True
         self._wake.set()
         if self._thread is not None:
@@ -104,7 +104,7 @@ class GroupWriter:
             self.write_pending()
 
     def _writable(self, group: list[_Pending]) -> list[_Pending]:
-        """All of it, or answers and ends only if another start has taken over."""
+        """The whole group, or only answers and ends if a later start has taken over."""
         try:
             self._check_owner()
         except CallLogFailed as lost:
@@ -114,7 +114,7 @@ class GroupWriter:
 
 
 def _release(waiters: list[Waiter], error: Exception | None) -> None:
-    """Wakes all callers of a group, one hand-over per event loop."""
+    """Wakes all waiters of a group, with one call per event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for loop, future in waiters:
         by_loop.setdefault(loop, []).append(future)
@@ -132,4 +132,4 @@ def _release(waiters: list[Waiter], error: Exception | None) -> None:
         try:
             loop.call_soon_threadsafe(settle)
         except RuntimeError:
-            pass  # The loop has ended, and with it everybody who waited.
+            pass  # The loop has ended, so no caller is waiting.

@@ -1,11 +1,11 @@
-"""What the records of a call log say, in memory: which calls are answered, which actions run, wait or are done.
+"""The contents of a call log in memory: which calls are answered, which actions run, are parked or are done.
 
-An answer goes when its action is *done*, in an attempt at an epoch that was committed. Not with the epoch in which it was
-written: after a crash an epoch may be committed before the repeated work has come as far as the lost work had, and what
-lies ahead is needed once more. The actions of a key come one after another, so an action that is done takes everything
-before it along.
+An answer is dropped when its action is *done* in an attempt at an epoch that was committed, not when the epoch in which it
+was written is committed: after a crash, an epoch may be committed before the repeated work has caught up with the lost
+work, which is then needed once more. The actions of a key run one after another, so an action that is done supersedes all
+earlier ones.
 
-Records of several processes are read in any order; wherever that could matter, epoch and attempt decide.
+Records of several processes are read in any order; where the order matters, epoch and attempt decide.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from emberflow.events.run_ids import ActionId, action_of
 from emberflow.operators.agents.calls.durable_calls import CallRecord
 
 _KEPT_EPOCHS = 20
-"""How long it stays known that an action is done: a process that was idle meanwhile must learn of it too."""
+"""For how many epochs a done action is remembered: a process that was idle in the meantime must learn of it too."""
 
 _Key = tuple[str, str]
-"""Step and key: the actions of one key come one after another."""
+"""Step and key: the actions of one key run one after another."""
 
 
 class CallIndex:
@@ -48,7 +48,7 @@ class CallIndex:
         self._writer_of: dict[str, str] = {}
         self._mark_of: dict[str, str] = {}
         self._forgotten: dict[str, set[str]] = {}
-        """action -> marks of records that do not count any more, whenever they are read"""
+        """action -> marks of records that no longer count, whenever they are read"""
         self._calls_of: dict[str, list[str]] = {}
         self._actions_of: dict[_Key, set[str]] = {}
         self._fences: dict[str, int] = {}
@@ -60,7 +60,7 @@ class CallIndex:
         self._attempts: dict[tuple[int, str], int] = {}
 
     def apply(self, owner: str, record: Record) -> None:
-        """Takes in what the process `owner` wrote."""
+        """Applies a record written by the process `owner`."""
         match record:
             case Call():
                 self._add_call(owner, record.call, record.mark)
@@ -81,7 +81,7 @@ class CallIndex:
             case Due():
                 self._add_due(record)
             case Runs():
-                # Of a part that was rewritten: the end of an action may have been left out.
+                # A rewritten part: the record of an action's end may have been left out.
                 self._note_fence(owner, record.fencing_epoch)
                 self.claims.replace(owner, record.actions)
 
@@ -110,7 +110,7 @@ class CallIndex:
             self.due[record.name] = record.at_ms
 
     def fence_of(self, owner: str) -> int:
-        """The fencing epoch of the start that a process last claimed an action in."""
+        """The fencing epoch of the start in which the process last claimed an action."""
         return self._fences.get(owner, 0)
 
     def _note_fence(self, owner: str, fencing_epoch: int | None) -> None:
@@ -118,11 +118,11 @@ class CallIndex:
             self._fences[owner] = fencing_epoch
 
     def is_known(self, action: str) -> bool:
-        """Whether there is anything to be dropped when the action is done."""
+        """Whether there is anything to drop when the action is done."""
         return action in self._calls_of or action in self._parked or action in self._forgotten
 
     def last_behind(self, action: str) -> str | None:
-        """The last action that is known of the same run, behind this one."""
+        """The last known action of the same run after this one."""
         key, order = _place_of(action)
         known = self._actions_of.get(key, set[str]()) | self._parked_of.get(key, set[str]())
         behind = [item for item in known if order < _place_of(item).order < (order[0] + 1, 0)]
@@ -131,31 +131,31 @@ class CallIndex:
     def mark_of(self, call_id: str) -> str:
         return self._mark_of[call_id]
 
-    # what is parked
+    # parked actions
 
     def parked(self) -> list[str]:
-        """Actions whose beginning is in state."""
+        """Actions that have started and are parked in state."""
         return [action for action, at in self._parked.items() if self._done.get(action, (-1, -1))[:2] <= at]
 
     def parked_in(self, action: str) -> tuple[int, int] | None:
-        """Epoch and attempt in which the action was last parked."""
+        """The epoch and attempt in which the action was last parked."""
         return self._parked.get(action)
 
     def held_inputs(self) -> Counter[str]:
-        """step -> inputs that state holds unfinished."""
+        """step -> number of unfinished inputs held in state."""
         held: Counter[str] = Counter()
         for action in self.parked():
             held[_place_of(action).key[0]] += 1 + self._behind.get(action, 0)
         return held
 
-    # what goes, and what stays
+    # dropping and keeping records
 
     def latest_epoch(self) -> int:
-        """The last one that a process has begun: those before it are committed."""
+        """The last epoch that any process has started: earlier ones are committed."""
         return max((epoch for epoch, _ in self._attempts), default=-1)
 
     def settle(self, epoch: int) -> None:
-        """Epochs before this one are committed: what was done in them goes."""
+        """Epochs before this one are committed: drops what was done in them."""
         for action, mark in [*self._done.items()]:
             at, attempt, place = mark
             if at >= epoch:
@@ -178,7 +178,7 @@ class CallIndex:
                     self._remove_call(call_id)
         at = self._settled[action][:2]
         for other in [*self._parked_of.get(key, ())]:
-            # That an earlier action was done may have been lost with its process.
+            # The record that an earlier action was done may have been lost with its process.
             if _place_of(other).order < order or (other == action and at > self._parked[other]):
                 self._unpark(key, other)
 
@@ -190,7 +190,7 @@ class CallIndex:
             del self._parked_of[key]
 
     def take_over(self, dead: Iterable[str], by: str) -> None:
-        """What processes that have ended wrote is written on by this one."""
+        """Makes this process the owner of what processes that have ended wrote."""
         gone = set(dead)
         for call_id in [call_id for call_id, owner in self._writer_of.items() if owner in gone]:
             self._writer_of[call_id] = by
@@ -199,7 +199,7 @@ class CallIndex:
             self._fences.pop(owner, None)
 
     def records(self, owner: str) -> Iterator[Record]:
-        """All that a part must hold so that nothing is lost that this process knows of."""
+        """All records that a part must contain so that nothing this process knows is lost."""
         for (epoch, place), attempt in self._attempts.items():
             yield Began(epoch, place, attempt)
         for action, (epoch, attempt) in self._parked.items():
@@ -215,7 +215,7 @@ class CallIndex:
         for call_id, writer in self._writer_of.items():
             if writer == owner:
                 yield Call(self.calls[call_id], self._mark_of[call_id])
-        # Last: the outcomes of actions that are not in it any more stand before it.
+        # Written last: the outcomes of actions that it no longer lists precede it.
         yield Runs(self.claims.of(owner), self.fence_of(owner))
 
     def _add_call(self, owner: str, call: CallRecord, mark: str) -> None:
@@ -224,7 +224,7 @@ class CallIndex:
             return
         known = self._mark_of.get(call.call_id)
         if known is not None and fencing_epoch_of(known) > fencing_epoch_of(mark):
-            # Of a process that was replaced: the answer that the later start has worked with stays.
+            # Written by a process that was replaced: keep the answer that the later start has used.
             return
         if call.call_id not in self.calls:
             self._calls_of.setdefault(action, []).append(call.call_id)
@@ -253,14 +253,14 @@ class CallIndex:
 class _Place(NamedTuple):
     key: _Key
     order: tuple[int, int]
-    """Which action of the key it is."""
+    """The position of the action among those of its key."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _place_of(action: str) -> _Place:
-    """Remembered, because an action that is done is asked for several times in a row."""
+    """Cached: an action that is done is looked up several times in a row."""
     found = ActionId.parse(action)
     if found is None:
-        # Of another form: the only action of a key of its own.
+        # An id of another form: treat it as the only action of its own key.
         return _Place(("", action), (0, 0))
     return _Place((found.step, found.run.key), (found.run.sequence, found.number))

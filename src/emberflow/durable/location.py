@@ -1,6 +1,6 @@
-"""Where a job keeps its durable calls, and the way from there to the store.
+"""Where a job keeps its durable calls, and how to open the store there.
 
-Stores are imported when one is opened: each needs its client library, which only its users have installed.
+Stores are imported when they are opened: each needs a client library that only its users have installed.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStoreLocation:
-    """Where one job keeps its calls and, next to them, the decisions of its micro-batches."""
+    """Where one job keeps its durable calls and, next to them, the decisions of its micro-batches."""
 
     job_id: str
     directory: str
-    """Used if there is no address."""
+    """Used if `address` is empty."""
     address: str = ""
-    """The job's option `call_store`."""
+    """The job's `call_store` option."""
 
     @staticmethod
     def in_directory(home: Path, job_id: str, address: str) -> CallStoreLocation:
-        """Of a job with this checkpoint directory."""
+        """The location for a job with this checkpoint directory."""
         return CallStoreLocation(job_id=job_id, directory=str(home / CALLS_FOLDER), address=address)
 
     def open_calls(self) -> CallStore:
-        """Raises as `open_store`."""
+        """Raises like `open_store`."""
         return open_store(self.address, self.job_id) if self.address else _file_calls(Path(self.directory))
 
     def open_decisions(self) -> DecisionStore:
-        """Raises as `open_store`."""
+        """Raises like `open_store`."""
         return _open(self.address, self.job_id, _DECISIONS) if self.address else self.file_decisions()
 
     def file_decisions(self) -> FileDecisions:
-        """The decisions of a job without an address."""
+        """The decisions of a job whose location has no address."""
         return FileDecisions(Path(self.directory))
 
 
 def call_store_option(config: JobConfig) -> str:
-    """The job's option `call_store`; without it the log is kept in the checkpoint directory."""
+    """The job's `call_store` option; if it is empty, the log is kept in the checkpoint directory."""
     address = config.options.get("call_store", "")
     if not isinstance(address, str):
         raise InvalidArgument(
@@ -65,14 +65,14 @@ def call_store_option(config: JobConfig) -> str:
 
 
 def open_store(address: str, job_id: str) -> CallStore:
-    """The store of one job. Raises InvalidArgument for an address of an unknown kind, PackageMissing when the package that
-    it needs is not installed; whether the store can be reached shows on first use."""
+    """Opens the store of one job. Raises InvalidArgument for an unsupported kind of address and PackageMissing if the
+    required package is not installed; an unreachable store is detected on first use."""
     return _open(address, job_id, _CALLS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stores(Generic[S]):
-    """How a store is opened in each kind of place."""
+    """How to open a store in each kind of place."""
 
     files: Callable[[Path], S]
     postgres: Callable[[str, str], S]
@@ -94,7 +94,7 @@ def _open(address: str, job_id: str, stores: _Stores[S]) -> S:
             return stores.postgres(address, job_id)
         case kind if kind in _OBJECTS:
             place, question, settings = address.partition("?")
-            # Once more, since it is taken off again with the rest of the URI: a job a/b is no part of a job a.
+            # Quoted again because parsing the URI unquotes it: the job a/b must not become a folder of the job a.
             return stores.objects(f"{place.rstrip('/')}/{quote(folder)}{question}{settings}")
         case unknown:
             raise InvalidArgument(f"there is no call store for {unknown}://", way_out=f"give one of {KNOWN}")

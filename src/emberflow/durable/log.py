@@ -1,8 +1,8 @@
-"""The durable log of calls: writes what happens into a store, and knows what all processes of the job have written.
+"""The durable call log: writes records to a store, and tracks what all processes of the job have written.
 
-What the records mean, and when they go, is in `index.py`; where they are kept is a store's business. An epoch is what
-is committed at once: a micro-batch, or the time between two local checkpoints. A process *claims* an action while it runs
-it, so that nobody else does; the claim ends with the action, or with the process.
+What records mean and when they are dropped is in `index.py`; where they are kept is the store's concern. An epoch is the
+unit of commit: a micro-batch, or the time between two local checkpoints. A process *claims* an action while it runs it,
+so that no other process does; the claim ends with the action or with the process.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from emberflow.operators.agents.calls.durable_calls import CallRecord
 _SMALLEST_PART = 1024 * 1024
 _ALIVE_S = 0.5
 _REPLACED_S = 10.0
-"""How long a call counts as under way that a process of an earlier start makes."""
+"""For how long a call made by a process of an earlier start counts as in flight."""
 
 
 class StoredCallLog:
     """One per process and job. Used from the operator's thread and from the calls' event loop.
 
-    Without `claims` there is no other process that could run an action of the job at the same time.
+    Without `claims`, no other process can run an action of the job at the same time.
     """
 
     def __init__(self, store: CallStore, *, claims: bool = False, fence: Fence = NO_FENCE) -> None:
@@ -59,16 +59,16 @@ class StoredCallLog:
         self._index = CallIndex()
         self._alive: dict[str, tuple[bool, float]] = {}
         self._replaced: dict[str, float] = {}
-        """since when workers of earlier starts are known"""
+        """worker of an earlier start -> since when it is known"""
         self._settled = -1
         self._now = Began(-1, "", 0)
-        """The present attempt at an epoch."""
+        """The current attempt at an epoch."""
         self._notes: list[Note] = []
         self.touched = False
-        """Whether the epoch's present attempt has written or dropped answers."""
+        """Whether the current attempt at the epoch has written or dropped answers."""
         self._part_limit = _SMALLEST_PART
         self._follow_s = 0.0
-        # Whoever holds it may write, and finds what is stored and what is known in step.
+        # Holding it allows writing and guarantees that the store and the index agree.
         self._lock = threading.RLock()
         self._writer = GroupWriter(
             store, self._lock, check_owner=self._check_owner, durable=partial(self._index.apply, store.owner)
@@ -101,15 +101,15 @@ class StoredCallLog:
         return Call(record, marked(self._fence.epoch, f"{self._store.owner}.{next(self._numbers)}"))
 
     def belongs_to(self, fence: Fence) -> None:
-        """This process serves a later start of the job as well: what it has begun goes on."""
+        """This process now also serves a later start of the job: actions in flight continue."""
         if fence.epoch > self._fence.epoch:
             with self._lock:
                 self._fence = fence
                 self._writer.forget_lost_ownership()
 
     def _check_owner(self) -> None:
-        """A process that was replaced neither clears anything nor says what is done or running. Answers it may still give:
-        where the later start has one of its own, that one counts."""
+        """Raises if this process was replaced: it must neither drop records nor report actions as done or running. It may
+        still record answers: if the later start has its own answer to a call, that one counts."""
         try:
             self._fence.check_if_reachable()
         except OwnershipLost as error:
@@ -134,7 +134,7 @@ class StoredCallLog:
     # actions
 
     def claim(self, action: str) -> bool:
-        """Whether this process is to run the action: False if another run of it goes on somewhere."""
+        """Claims the action for this process; returns False if it is already running somewhere."""
         if not self._claims_actions:
             return True
         if self.running(action):
@@ -143,17 +143,17 @@ class StoredCallLog:
         return True
 
     def ended(self, action: str) -> None:
-        """The action that this process claimed has ended; what it leaves behind is in the log."""
+        """An action claimed by this process has ended; its outcome is in the log."""
         if self._claims_actions:
             self._write_soon(Ended(action))
 
     def running(self, action: str) -> bool:
-        """Whether a process that is alive runs the action."""
+        """Whether a live process runs the action."""
         claims = self._index.claims
         while owners := claims.owners(action):
             if self._store.owner in owners or any(map(self._is_alive, owners)):
                 return True
-            # First judged lost, then looked at once more: it may have ended just before its process did.
+            # Read again after its process was found dead: the action may have ended just before that.
             with self._lock:
                 self.refresh()
                 for owner in owners:
@@ -161,7 +161,7 @@ class StoredCallLog:
         return False
 
     def park(self, actions: Mapping[str, int]) -> None:
-        """State that is about to be committed holds the beginning of these actions, with so many inputs behind each."""
+        """State that is about to be committed holds these started actions and, for each, the number of inputs queued."""
         now = self._now.epoch, self._now.attempt
         new = {item: count for item, count in actions.items() if self._index.parked_in(item) != now}
         if new:
@@ -169,22 +169,22 @@ class StoredCallLog:
         self.flush()
 
     def done(self, action: str) -> None:
-        """The action has ended for good, once the epoch is committed."""
+        """The action is done as soon as the epoch is committed."""
         if self._index.is_known(action):
             self._note(Done(*self._now, action))
 
     def gave_up(self, action: str) -> None:
-        """The action's run has failed for good, once the epoch is committed."""
+        """The action's run has failed permanently as soon as the epoch is committed."""
         last = self._index.last_behind(action)
         if last is not None:
             self.done(last)
 
     def notes(self) -> list[Note]:
-        """What the present attempt has noted, for one that takes its place."""
+        """What the current attempt has noted, for an attempt that replaces it."""
         return self._notes
 
     def note_again(self, notes: Iterable[Note]) -> None:
-        """The present attempt repeats what an earlier one has noted."""
+        """Repeats in the current attempt what an earlier one has noted."""
         for note in notes:
             self._write_soon(noted_by(self._now, note))
 
@@ -194,11 +194,11 @@ class StoredCallLog:
             self._notes.append(note)
 
     def flush(self) -> None:
-        """What was noted is with the store. Raises what has kept the log from being written in the background."""
+        """Writes everything noted so far to the store. Raises the failure of an earlier background write, if any."""
         self._writer.flush()
 
     def publish(self) -> None:
-        """Before an epoch is committed, or copied: other processes can see what was noted when it returns."""
+        """Makes everything noted visible to other processes; called before an epoch is committed or copied."""
         self.flush()
         with self._lock:
             self._store.publish()
@@ -206,8 +206,8 @@ class StoredCallLog:
     # epochs
 
     def begin(self, epoch: int, place: str = "", attempt: int = 0) -> None:
-        """An epoch begins, perhaps once more: earlier ones are committed. What is done from here on belongs to this
-        attempt at the epoch; where one place makes several attempts, the highest is the one that counts."""
+        """Starts an epoch, possibly again: earlier ones are committed. What is done from now on belongs to this attempt at
+        the epoch; if one place makes several attempts, the highest one counts."""
         with self._lock:
             self.refresh()
             self.count_for(epoch, place, attempt)
@@ -228,13 +228,13 @@ class StoredCallLog:
                 self._store.remove(owner)
 
     def count_for(self, epoch: int, place: str = "", attempt: int = 0) -> None:
-        """What is done from here on belongs to this epoch. Whether the one before is committed remains to be seen."""
+        """What is done from now on belongs to this epoch. The previous epoch may or may not be committed."""
         self._now = Began(epoch, place, attempt)
         self._notes, self.touched = [], False
         self._write_soon(self._now)
 
     def _rewrite(self) -> None:
-        """Only what is still needed stays in this process's part."""
+        """Rewrites this process's part with only the records that are still needed."""
         self._writer.write_pending()
         self._check_owner()
         kept = self._index.records(self._store.owner)
@@ -242,7 +242,7 @@ class StoredCallLog:
         self._part_limit = max(_SMALLEST_PART, 2 * self._store.size)
 
     def refresh(self) -> None:
-        """Takes in what other processes wrote."""
+        """Reads what other processes have written since the last time."""
         with self._lock:
             if self._damage is not None:
                 raise self._damage
@@ -254,15 +254,15 @@ class StoredCallLog:
         try:
             return [from_stored(decode(data)) for data in records]
         except CheckpointError as error:
-            # They are not given again: whoever asks again must not believe that there is nothing.
+            # These records are not returned again: a retry must not conclude that there are none.
             error.message = f"the durable call log cannot be read: {error.message}"
             error.cause = f"{error.cause} (written by process {owner})"
             self._damage = error
             raise
 
     def follow(self, *, at_once: bool = False) -> None:
-        """The same for a process that only reads: what is done goes, as far as the workers' epochs tell. Not more often
-        than the store likes to be asked, unless `at_once`."""
+        """Like `refresh`, for a process that only reads: drops what is done according to the workers' epochs. Polls no more
+        often than the store's polling interval, unless `at_once`."""
         with self._lock:
             now_s = time.monotonic()
             if now_s < self._follow_s and not at_once:
@@ -271,10 +271,10 @@ class StoredCallLog:
             self.refresh()
             self._index.settle(self._index.latest_epoch())
 
-    # what there is to do, for whoever decides when the next batch runs
+    # pending work, for the code that decides when the next batch runs
 
     def set_due(self, name: str, at_ms: int | None) -> None:
-        """The earliest time at which something is to be done in a task's state, if any."""
+        """Records the earliest time at which a task's state has something to do, if any."""
         if self._index.due.get(name) != at_ms:
             self._note(Due(name, at_ms, self._now.epoch, self._now.attempt))
 
@@ -282,11 +282,11 @@ class StoredCallLog:
         return min((at_ms for at_ms in self._index.due.values() if at_ms is not None), default=None)
 
     def parked(self) -> list[str]:
-        """Actions whose beginning is in state."""
+        """Actions that have started and are parked in state."""
         return self._index.parked()
 
     def held_inputs(self) -> Counter[str]:
-        """step -> inputs that state holds unfinished, as far as other processes have said."""
+        """step -> number of unfinished inputs held in state, as reported by other processes."""
         return self._index.held_inputs()
 
     # writing
@@ -303,14 +303,14 @@ class StoredCallLog:
             with self._lock:
                 alive = self._store.alive(owner)
             if alive and self._index.fence_of(owner) < self._fence.epoch:
-                # A worker of an earlier start ends soon, or has an answer soon. One that stands still is not waited for.
+                # A worker of an earlier start ends or answers soon. Do not wait for one that hangs.
                 alive = now_s - self._replaced.setdefault(owner, now_s) < _REPLACED_S
             self._alive[owner] = alive, now_s + _ALIVE_S
         return alive
 
     def _write_soon(self, record: Record) -> None:
-        """Known here at once, and to others soon. A crash of the machine may lose it: a call may then be made twice, or a
-        record be kept for longer than needed, but nothing goes missing."""
+        """Applied here at once, written soon. A crash of the machine may lose the record: a call may then be made twice,
+        or a record kept longer than needed, but no answer is lost."""
         with self._lock:
             self._index.apply(self._store.owner, record)
         self._writer.add(record, encode(to_stored(record)))

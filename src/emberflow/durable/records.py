@@ -1,10 +1,10 @@
 """The records of a call log, and the form in which they are stored.
 
-A record is stored as a plain tuple: its kind, then its fields in the order in which they are declared here. A field that
-is added comes last and has a default, so that what the version before wrote is still read; any other change takes a new
+A record is stored as a plain tuple: its kind, then its fields in the order in which they are declared here. A new field
+is added last and has a default, so that records of the previous version can still be read; any other change needs a new
 version of the framing (`stores/framing.py`). Only `to_stored` and `from_stored` know that form.
 
-The types are named tuples because several of them are made for every action; they are never stored as they are.
+The types are named tuples because several of them are created for every action; they are never stored as they are.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Stored = tuple[Any, ...]
 
 
 class Call(NamedTuple):
-    """A durable call was begun, or has been answered."""
+    """A durable call was started or answered."""
 
     call: CallRecord
     mark: str
-    """Tells this record from others of the same call: see `marked`."""
+    """Distinguishes this record from others of the same call: see `marked`."""
 
 
 class Forgotten(NamedTuple):
-    """A call is to be made again: the record with this mark does not count any more."""
+    """A call must be made again: the record with this mark no longer counts."""
 
     action: str
     mark: str
@@ -38,33 +38,33 @@ class Claimed(NamedTuple):
 
     action: str
     fencing_epoch: int | None = None
-    """Of the start of the job that the process serves. None: the version before wrote none."""
+    """Of the start of the job that the process serves. None in records of the previous version."""
 
 
 class Runs(NamedTuple):
-    """All actions that the process runs; replaces what it claimed before."""
+    """All actions that the process runs; replaces its earlier claims."""
 
     actions: list[str]
     fencing_epoch: int | None = None
 
 
 class Ended(NamedTuple):
-    """The process does not run the action any more."""
+    """The process no longer runs the action."""
 
     action: str
 
 
 class Parked(NamedTuple):
-    """State that the attempt is about to commit holds these actions as not yet done."""
+    """State that the attempt is about to commit holds these actions as unfinished."""
 
     epoch: int
     attempt: int
     actions: Mapping[str, int]
-    """action -> inputs of its key that wait behind it"""
+    """action -> inputs of its key that are queued behind it"""
 
 
 class Done(NamedTuple):
-    """The action has ended for good, if the attempt is the one that is committed."""
+    """The action is done if this attempt is the one that is committed."""
 
     epoch: int
     place: str
@@ -73,7 +73,7 @@ class Done(NamedTuple):
 
 
 class Began(NamedTuple):
-    """An attempt at an epoch began at a place, such as a partition of a Spark task."""
+    """An attempt at an epoch started at a place, such as a partition of a Spark task."""
 
     epoch: int
     place: str
@@ -81,7 +81,7 @@ class Began(NamedTuple):
 
 
 class Due(NamedTuple):
-    """The earliest time at which something is to be done in a task's state, if any."""
+    """The earliest time at which a task's state has something to do, if any."""
 
     name: str
     at_ms: int | None
@@ -110,7 +110,7 @@ def to_stored(record: Record) -> Stored:
 
 
 def from_stored(stored: Stored) -> Record:
-    """Raises CorruptData for a kind that is not known."""
+    """Raises CorruptData for an unknown kind."""
     try:
         return _TYPES[stored[0]](*stored[1:])
     except (KeyError, TypeError) as error:
@@ -118,18 +118,18 @@ def from_stored(stored: Stored) -> Record:
 
 
 Note = Parked | Done | Due
-"""What an attempt at an epoch has noted, for another attempt that repeats it."""
+"""What an attempt at an epoch has noted, for an attempt that repeats it."""
 
 
 def noted_by(attempt: Began, note: Note) -> Note:
-    """The same as a record of another attempt."""
+    """The same note as a record of another attempt."""
     if isinstance(note, Done):
         return Done(attempt.epoch, attempt.place, attempt.attempt, note.action)
     return note._replace(epoch=attempt.epoch, attempt=attempt.attempt)
 
 
 def note_to_stored(note: Note) -> Stored:
-    """Without epoch and attempt, which are those of whoever repeats it."""
+    """Without epoch and attempt: the repeating attempt supplies its own."""
     match note:
         case Parked():
             return "parked", note.actions
@@ -140,7 +140,7 @@ def note_to_stored(note: Note) -> Stored:
 
 
 def note_from_stored(stored: Stored) -> Note:
-    """Of no attempt yet. Raises CorruptData for a kind that is not known."""
+    """A note that belongs to no attempt yet. Raises CorruptData for an unknown kind."""
     match stored:
         case ("parked", actions):
             return Parked(-1, 0, actions)
@@ -164,7 +164,7 @@ def _unknown(stored: Stored) -> CorruptData:
 
 
 def marked(fencing_epoch: int, name: str) -> str:
-    """The mark of a call's record: where two starts of a job have answered a call, the later one counts."""
+    """The mark of a call's record: if two starts of a job have answered a call, the later one counts."""
     return f"{fencing_epoch}:{name}" if fencing_epoch else name
 
 
@@ -177,14 +177,14 @@ def fencing_epoch_of(mark: str) -> int:
 
 
 def for_another_job(record: Record) -> Record:
-    """Another job counts its starts from the beginning."""
+    """The record without fencing epochs: another job counts its starts from the beginning."""
     if isinstance(record, Call | Forgotten):
         return record._replace(mark=record.mark.rpartition(":")[2])
     return record
 
 
 def carried_over(record: Record, first_epoch: int) -> bool:
-    """Whether a record means anything to another job, which begins with this epoch and has processes of its own."""
+    """Whether a record is relevant to another job, which starts with this epoch and has its own processes."""
     if isinstance(record, Claimed | Ended | Runs | Due):
         return False
     return isinstance(record, Call | Forgotten) or record.epoch < first_epoch

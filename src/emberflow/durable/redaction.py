@@ -1,4 +1,4 @@
-"""Addresses of stores may carry passwords and keys: how they are shown, and how they are kept out of errors."""
+"""Masks the passwords and keys in addresses of stores, both where addresses are shown and in error messages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _SECRET_SETTINGS = re.compile(
 )
 _SEPARATORS = re.compile(r"[@/:?#&=\s]")
 _HIDDEN = "***"
-# Shorter pieces of a password say nothing, and hiding them would garble the whole text.
+# Shorter fragments of a password reveal nothing, and masking them would garble the whole message.
 _SHORTEST_PIECE = 3
 
 
 def secrets_of(address: str) -> list[str]:
-    """Everything in an address that might be a password or a piece of one, longest first.
+    """Everything in an address that might be a password or a fragment of one, longest first.
 
-    A password that was not quoted for a URI (`p@ss/word`) is taken apart at the wrong places by whoever parses it, and
-    shows up in errors as a host or a port: so its pieces count as well.
+    A password that was not quoted for a URI (`p@ss/word`) is split at the wrong places when the URI is parsed, and
+    appears in errors as a host or a port: so its fragments count as well.
     """
     found: set[str] = set()
     user_info = _USER_INFO.match(address)
@@ -34,18 +34,18 @@ def secrets_of(address: str) -> list[str]:
 
 
 def redacted(text: str, address: str) -> str:
-    """The text of an error without the secrets of the address it is about."""
+    """An error message without the secrets of the address it is about."""
     for secret in secrets_of(address):
         text = text.replace(secret, _HIDDEN)
     return text
 
 
 def shown(address: str) -> str:
-    """The address as a user knows it: without password and settings."""
+    """The address without password and settings, for messages."""
     scheme, found, rest = address.partition("://")
     if not found:
         return redacted(address, address)
     user_info, at, place = rest.rpartition("@")
-    # A part before the @ that holds no password may be the name of a container.
+    # User information without a password may be the name of a container.
     before = "" if ":" in user_info else user_info + at
     return f"{scheme}://{before}{place.partition('?')[0]}"

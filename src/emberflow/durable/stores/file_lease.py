@@ -1,10 +1,10 @@
-"""How processes that share a directory show each other that they are alive. Used by `file_store.py`.
+"""How processes that share a directory detect whether the others are alive. Used by `file_store.py`.
 
-The lease of a process is a file that it keeps locked and touches again and again; it holds the name of its machine and a
-note of the process. A free lock means that the process has ended: the kernel releases it at that moment, however the
-process ended. A lock that is held on this machine means that the process lives, however late its heartbeat is: a busy
-machine is no death. Only the lock of a process on *another* machine may outlive it (a network file system learns late that
-a machine is gone), so there the heartbeat decides.
+The lease of a process is a file that it keeps locked and touches regularly; it contains the name of its machine and a
+note of the process. An unlocked lease means that the process has ended: the kernel releases the lock at that moment,
+however the process ended. A lock that is held on this machine means that the process is alive, however late its
+heartbeat is: on a busy machine, heartbeats are delayed. Only the lock of a process on *another* machine may outlive it (a
+network file system learns late that a machine is gone), so there the heartbeat decides.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from emberflow.events.private_files import open_private
 
 LEASE_S = 10.0
 NOTE_AT = 256
-"""Bytes before the note of a lease: the name of the machine, filled up."""
+"""The offset of the note in a lease: the name of the machine comes first, padded."""
 _NOTE_SPACE = 512
 _BEAT_S = 1.0
 
 
 class FileLeases:
-    """The lease of this process in a directory, and what is seen of the others'."""
+    """The lease of this process in a directory, and the state of the others'."""
 
     def __init__(self, directory: Path, lease_s: float = LEASE_S) -> None:
         self._directory = directory
@@ -42,15 +42,15 @@ class FileLeases:
         self._closed = threading.Event()
 
     def take(self, owner: str) -> None:
-        """Does nothing the second time."""
+        """Does nothing if the lease is already held."""
         if self._own is not None:
             return
-        # Locked and complete before anybody can see it: a lease without a lock means that its process has ended.
+        # Locked and complete before it becomes visible: an unlocked lease means that its process has ended.
         hidden = self._directory / f".{owner}.lease"
         lease = open_private(hidden, os.O_WRONLY | os.O_CREAT)
         try:
             _lock(lease)
-            # With space for the note: a full disk must not keep it from being written later.
+            # With space for the note, so that a full disk cannot prevent it from being written later.
             os.write(lease, this_machine().ljust(NOTE_AT)[:NOTE_AT] + bytes(_NOTE_SPACE))
             os.rename(hidden, self._path(owner))
         except OSError:
@@ -61,10 +61,10 @@ class FileLeases:
         threading.Thread(target=self._beat, args=(owner,), name="emberflow-lease", daemon=True).start()
 
     def note(self, data: bytes) -> None:
-        """Written into the lease in place of the note before. A crash of the process leaves it; one of the machine may
-        leave one that is up to a second older."""
+        """Replaces the note in the lease. It survives a crash of the process; after a crash of the machine it may be up to
+        a second old."""
         if self._own is not None:
-            # Without it, less is known of what a crash may have torn; that is no reason to fail.
+            # Without the note, less is known about what a crash may have truncated; that is not worth failing for.
             with contextlib.suppress(OSError):
                 os.pwrite(self._own, data, NOTE_AT)
             self._noted = True
@@ -91,9 +91,9 @@ class FileLeases:
         except FileNotFoundError:
             return False
         except OSError:
-            # Too many open files, say: no reason to take another process for dead.
+            # For example, too many open files: not a reason to consider another process dead.
             return True
-        # By this process's own clock: two machines may not agree.
+        # By this process's own clock: the clocks of two machines may differ.
         now_s = time.monotonic()
         seen, since_s = self._beats.get(owner, (None, now_s))
         if seen != beat:
@@ -131,14 +131,14 @@ def _lock(lease: int) -> None:
     try:
         fcntl.flock(lease, fcntl.LOCK_EX)
     except OSError as error:
-        # On a file system without locks the heartbeat has to do.
+        # On a file system without locks, rely on the heartbeat.
         if error.errno not in NO_LOCKS:
             raise
 
 
 @cache
 def this_machine() -> bytes:
-    """The same for all processes under one running kernel, and for no others."""
+    """The same for all processes under one running kernel, different for all others."""
     try:
         return _BOOT.read_bytes().strip()
     except OSError:
@@ -146,7 +146,7 @@ def this_machine() -> bytes:
 
 
 def same_boot(lease: bytes) -> bool:
-    """Whether the lease was taken on this machine, and the machine has not been booted since."""
+    """Whether the lease was taken on this machine since it was last booted."""
     return machine_in(lease) == this_machine() and _BOOT.exists()
 
 
@@ -154,11 +154,11 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _HELD: weakref.WeakSet[FileLeases] = weakref.WeakSet()
 
 
-def _let_go() -> None:
-    """In a forked child: it must not keep its parent's locks when the parent has died."""
+def _close_in_child() -> None:
+    """In a forked child: it must not hold its parent's locks after the parent has died."""
     for leases in [*_HELD]:
         leases.give_up()
     _HELD.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_in_child)

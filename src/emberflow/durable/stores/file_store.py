@@ -1,8 +1,9 @@
-"""The built-in store of durable calls: append-only files in a directory that all processes of the job reach.
+"""The built-in store of durable calls: append-only files in a directory shared by all processes of the job.
 
-A process appends to one file at a time, `<owner>.<number>.calls`, of frames (`framing.py`). A torn tail, which a crash
-leaves behind, is dropped when the file is read; any other damage is CorruptData, and nothing is removed. How a process
-shows that it is alive is in `file_lease.py`; its lease also says how much of each file is on disk (`synced_lengths.py`).
+A process appends frames (`framing.py`) to one file at a time, `<owner>.<number>.calls`. A truncated tail, as a crash
+leaves it, is dropped when the file is read; any other damage is CorruptData, and nothing is removed. How a process
+shows that it is alive is in `file_lease.py`; its lease also records how much of each file is on disk
+(`synced_lengths.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class FileCallStore:
         self._file: int | None = None
         self._size = 0
         self._synced: dict[int, int] = {}
-        """number of a file of this process -> bytes of it that are on disk"""
+        """number of a file of this process -> number of its bytes that are on disk"""
 
     # writing
 
@@ -54,7 +55,7 @@ class FileCallStore:
             raise self._files.failed("cannot be written", error) from error
 
     def publish(self) -> None:
-        pass  # Other processes of the machine see what is written at once.
+        pass  # Other processes of the machine see written data at once.
 
     def replace(self, records: Sequence[bytes]) -> None:
         before = [path for path in self._files.parts() if owner_of(path) == self.owner]
@@ -77,7 +78,7 @@ class FileCallStore:
         self._leases.note(pack_lengths(self._synced))
         part = self._files.part(self.owner, self._number)
         descriptor = open_private(part, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        # A file whose name is lost is lost, however often it is synced.
+        # Syncing the file does not make its name durable.
         sync_folder(self._directory)
         if not self._files.marker.exists():
             write_json(self._files.marker, {"format": 1, "calls": self._directory.name})
@@ -102,14 +103,14 @@ class FileCallStore:
         try:
             os.fsync(self._file)
         except OSError:
-            # What was not written then may never be, and the next fsync would not tell.
+            # Data that was not written now may never be, and the next fsync would not report it.
             self._give_up_file()
             raise
         self._synced[self._number] = os.fstat(self._file).st_size
         self._leases.note(pack_lengths(self._synced))
 
     def _give_up_file(self) -> None:
-        """What follows a torn record would never be read: the next one goes to another file."""
+        """Continues in another file: what follows a truncated record would never be read."""
         assert self._file is not None
         os.close(self._file)
         self._file = None
@@ -138,7 +139,7 @@ class FileCallStore:
 
     def remove(self, owner: str) -> None:
         paths = self._files.check(owner, self.alive)
-        # First the lease: as long as it is there, the files that it speaks of must be.
+        # The lease first: while it exists, the files that it lists must exist.
         self._leases.remove(owner)
         for path in paths:
             with contextlib.suppress(OSError):

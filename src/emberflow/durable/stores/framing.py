@@ -1,9 +1,9 @@
-"""Records of durable calls as bytes: a frame with checksums each, and what an end that cannot be read means.
+"""Records of durable calls as bytes: frames with checksums, and how to interpret an end that cannot be read.
 
 A frame of version 3 is the record's length, the checksum of its bytes, the checksum of these two, then the bytes. So a
-length is never believed that was not written: a frame whose header is right and whose bytes are missing was being written
-when the file ended; a header that is complete and wrong was damaged, or has never reached the disk. Version 2 had no
-checksum of the header.
+damaged length is never trusted: a frame whose header is valid and whose bytes are missing was being written when the file
+ended; a header that is complete and invalid was damaged, or has never reached the disk. Version 2 had no checksum of the
+header.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class End(Enum):
 
     CLEAN = "clean"
     PARTIAL = "partial"
-    """In the middle of a frame: torn by a crash, or still being written."""
+    """In the middle of a frame: truncated by a crash, or still being written."""
     BAD = "bad"
-    """At bytes that are no frame."""
+    """At bytes that are not a frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
     records: list[bytes]
     length: int
-    """Bytes that the whole frames take, with the file's first bytes."""
+    """The number of bytes taken by whole frames, including the file header."""
     end: End
     version: int
     cause: str = ""
-    """Why the end is bad."""
+    """Why the end is invalid."""
 
 
 def first_bytes() -> bytes:
@@ -55,12 +55,12 @@ def framed(body: bytes) -> bytes:
 
 
 def as_part(records: Sequence[bytes]) -> bytes:
-    """Records as a file holds them."""
+    """The contents of a file with these records."""
     return first_bytes() + b"".join(map(framed, records))
 
 
 def parse_part(data: bytes) -> Parsed:
-    """A file from its beginning."""
+    """Parses a file from its beginning."""
     if len(data) < _START.size:
         torn = first_bytes().startswith(data)
         end = End.PARTIAL if torn and data else End.CLEAN if torn else End.BAD
@@ -73,7 +73,7 @@ def parse_part(data: bytes) -> Parsed:
 
 
 def parse_frames(data: bytes, version: int = NEWEST, position: int = 0) -> Parsed:
-    """The whole frames from a position on."""
+    """Parses the whole frames that start at a position."""
     header = _HEADER if version > OLDEST else _HEADER_2
     records: list[bytes] = []
     end, cause = End.CLEAN, ""
@@ -102,7 +102,7 @@ def parse_frames(data: bytes, version: int = NEWEST, position: int = 0) -> Parse
 
 
 def frame_follows(data: bytes, version: int, position: int) -> bool:
-    """Whether a whole frame stands anywhere behind a position."""
+    """Whether a whole frame exists anywhere after a position."""
     header = _HEADER if version > OLDEST else _HEADER_2
     for at in range(position + 1, len(data) - header.size + 1):
         length = _length_at(data, at, version)
@@ -114,10 +114,10 @@ def frame_follows(data: bytes, version: int, position: int) -> bool:
 
 
 def _length_at(data: bytes, position: int, version: int) -> int | None:
-    """The length that a header says; None if it is no header."""
+    """The length stored in a header; None if the header is invalid."""
     if version == OLDEST:
         length, _ = _HEADER_2.unpack_from(data, position)
-        # No record is empty: zeros are space that was never written.
+        # Records are never empty: zeros are space that was allocated but never written.
         return length if 0 < length <= LARGEST else None
     length, _, checksum = _HEADER.unpack_from(data, position)
     if checksum != zlib.crc32(data[position : position + _NUMBERS.size]) or length > LARGEST:

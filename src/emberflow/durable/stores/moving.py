@@ -1,4 +1,4 @@
-"""Reading what other processes move meanwhile: look again until nothing has gone between listing and reading."""
+"""Reading while other processes move data: retry until nothing has disappeared between listing and reading."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def until_whole(
     patience_s: float = PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Until `read` says that all it saw listed was there. A listing that shows for long what is not there is an error: the
-    answers in it cannot be found, and calls would be made again."""
+    """Repeats `read` until it reports that everything listed was found. A listing that keeps showing missing data is an
+    error: the answers in it cannot be found, and calls would be made again."""
     give_up_s = time.monotonic() + patience_s
     rounds = 0
     while not read():

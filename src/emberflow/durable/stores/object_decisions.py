@@ -1,8 +1,8 @@
-"""Decisions of micro-batches as objects of a bucket, beside a job's durable calls.
+"""Decisions of micro-batches as objects of a bucket, next to a job's durable calls.
 
-Buckets cannot be asked through pyarrow to write an object only if it is not there. So a decision is looked for before and
-after it is written, and a process that finds another one gives way. Two attempts at one task that end within the same
-request are not told apart; Spark makes two at once only with speculation, or after it has lost a machine.
+pyarrow cannot create an object only if it does not exist. So a decision is looked up before and after it is written, and
+a process that finds another one follows it. Two attempts at one task that end within the same request cannot be told
+apart; Spark runs two at once only with speculation, or after it has lost a machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from emberflow.durable.stores.object_files import ObjectFiles
 
 class ObjectDecisions:
     def __init__(self, uri: str) -> None:
-        # Beside the folder of the calls: in it, every folder is the part of a process.
+        # Next to the folder of the calls, in which every folder is the part of a process.
         place, question, settings = uri.partition("?")
         self._files = ObjectFiles(f"{place}-{DECISIONS_FOLDER}{question}{settings}")
 

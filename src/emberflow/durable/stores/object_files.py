@@ -1,9 +1,9 @@
-"""Objects of a bucket, or files of any file system that pyarrow reaches, by their path below one address.
+"""Objects of a bucket, or files of any file system that pyarrow supports, by their path below one address.
 
-Used by `object_store.py` only. Everything that goes wrong leaves here as `CallLogFailed`, without passwords.
+Used by `object_store.py` only. Raises all failures as `CallLogFailed`, without passwords.
 """
 
-# pyarrow.fs has no types of its own:
+# pyarrow.fs has no type information:
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -21,19 +21,19 @@ from emberflow.events.private_files import make_private_folder
 
 T = TypeVar("T")
 
-# These have real directories, which must be there before a file can be.
+# These have real directories, which must exist before a file can be created.
 _WITH_DIRECTORIES = ("local", "hdfs")
-# These are listed folder by folder.
+# These are listed folder by folder, in several requests.
 _IN_SEVERAL_ANSWERS = (*_WITH_DIRECTORIES, "abfs")
 _ONE_ANSWER = 900
-"""A bucket lists a thousand objects at once, folders among them."""
+"""A bucket lists a thousand objects per request, folders included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     path: str
     token: tuple[int | None, int | None]
-    """Changes when the object is written again with another length."""
+    """Changes when the object is rewritten with another length."""
 
 
 class ObjectFiles:
@@ -49,18 +49,18 @@ class ObjectFiles:
         return shown(self._uri)
 
     def put(self, path: str, data: bytes) -> None:
-        """A new object, all or nothing, but for an empty one that Azure may leave."""
+        """Creates an object atomically, except for an empty one that Azure may leave."""
         if self._system.type_name not in _WITH_DIRECTORIES:
             self.overwrite(path, data)
             return
-        # No name that is looked for, until everything is there.
+        # Written under a name that no reader looks for until it is complete.
         draft = f"{path}.draft"
         self.overwrite(draft, data)
         base = self._base
         self._guarded("cannot be written", lambda: self._system.move(f"{base}/{draft}", f"{base}/{path}"))
 
     def overwrite(self, path: str, data: bytes) -> None:
-        """An object that may be there already; a crash may leave a beginning."""
+        """Writes an object that may exist; a crash may leave a truncated one."""
 
         def put() -> None:
             full = f"{self._base}/{path}"
@@ -82,7 +82,7 @@ class ObjectFiles:
             except FileNotFoundError:
                 return None
             except OSError:
-                # An object that goes while it is read shows in many ways.
+                # An object that disappears while it is read causes various errors.
                 if self._system.get_file_info(f"{self._base}/{path}").type == fs.FileType.NotFound:
                     return None
                 raise
@@ -106,12 +106,12 @@ class ObjectFiles:
         return self._guarded("cannot be read", listed)
 
     def list(self, folder: str = "") -> list[Listed]:
-        """Everything below a folder, in one request for a thousand objects. What was moved meanwhile is shown at one of
-        its places, if it was not moved twice."""
+        """Everything below a folder, in one request per thousand objects. An object that is moved during the listing is
+        shown in one of its places, unless it is moved twice."""
         found = self._list_once(folder)
         while self._system.type_name in _IN_SEVERAL_ANSWERS or len(found) >= _ONE_ANSWER:
-            # Put together from several answers: an object may have been written behind the first, and the one that it
-            # replaces be gone before the last.
+            # The listing takes several requests: an object may be written after the first one, and the object that it
+            # replaces be removed before the last.
             before, found = found, self._list_once(folder)
             if {listed.path for listed in before} <= {listed.path for listed in found}:
                 break
@@ -136,7 +136,7 @@ class ObjectFiles:
         try:
             return operation()
         except (OSError, ValueError, NotImplementedError) as error:
-            # Without the error itself: its text might hold a key.
+            # Without the original error: its message might contain a key.
             raise CallLogFailed(
                 f"the durable call log in {shown(self._uri)} {what}",
                 cause=redacted(describe_cause(error), self._uri),
@@ -146,7 +146,7 @@ class ObjectFiles:
             ) from None
 
 
-# One request instead of three for a small object, and no quarter of an hour until an error shows.
+# One request instead of three for a small object, and fail within seconds instead of a quarter of an hour.
 _BETTER_SETTINGS = {
     "s3": "allow_delayed_open=true",
     "gs": "retry_limit_seconds=30",
@@ -160,7 +160,7 @@ def _open(uri: str) -> tuple[Any, str]:
         try:
             return _opened(uri + ("&" if "?" in uri else "?") + better)
         except ValueError:
-            pass  # A pyarrow that does not know it, or an address that is wrong anyway.
+            pass  # This version of pyarrow does not know the setting, or the address is invalid anyway.
     return _opened(uri)
 
 

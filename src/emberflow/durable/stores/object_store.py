@@ -1,8 +1,8 @@
-"""The store of durable calls as objects of a bucket, or of any file system that pyarrow reaches.
+"""The store of durable calls as objects of a bucket, or of any file system that pyarrow supports.
 
-Nothing can be appended to an object, so a group of records is an object of its own: `<owner>/<generation>/<number>`.
-Replacing begins a new generation and then drops the one before, which buckets do in one request. The lease is an object
-that is written again and again; only whether it changes counts, so nobody's clock is compared with another one.
+Objects cannot be appended to, so each group of records is an object: `<owner>/<generation>/<number>`. Replacing starts a
+new generation and then drops the previous one, which takes one request in buckets. The lease is an object that is
+rewritten regularly; only whether it changes counts, so no two clocks are compared.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LEASE_S = 20.0
 _HELD_S = 0.5
 _HELD_BYTES = 4 * 1024 * 1024
 _READERS = 8
-# Listings cost by object: counted into the size, so that a part of many small ones is soon replaced by a large one.
+# Listings cost per object: added to the size, so that a part of many small objects is soon replaced by a large one.
 _WEIGHT_OF_OBJECT = 8 * 1024
-# How long what `owners` has seen of a lease answers for it: whoever asks for all of them asks for each of them next.
+# How long the leases listed by `owners` are reused: callers usually check each of them right after that.
 _SEEN_S = 1.0
 _LEASE = "lease"
 
@@ -47,7 +47,7 @@ class ObjectCallStore:
         self._files = ObjectFiles(uri)
         self._beat_s = beat_s
         self._lease_s = lease_s
-        # Whoever holds it may write; appends that wait are written by a thread of the store's own.
+        # Holding it allows writing; pending appends are written by a thread of the store.
         self._writing = threading.Lock()
         self._oldest = 0
         self._generation = 0
@@ -61,7 +61,7 @@ class ObjectCallStore:
         self._closed = threading.Event()
         self._has_held = threading.Event()
         self._threads: list[threading.Thread] = []
-        # Of others: the object to read next, with the records of it that were read already, by (owner, generation).
+        # Of other owners, by (owner, generation): the object to read next, and how many of its records were already read.
         self._read_to: dict[tuple[str, int], tuple[int, int]] = {}
         self._leases: dict[str, tuple[Listed, float]] = {}
         self._just_seen: dict[str, Listed] = {}
@@ -96,15 +96,15 @@ class ObjectCallStore:
             self._write(added)
             self._size = sum(map(len, added))
             try:
-                # Only now: a crash must leave the old ones or the new ones.
+                # Removed only now: a crash must leave the old objects or the new ones.
                 while self._oldest < self._generation:
                     self._files.remove_folder(f"{self.owner}/{self._oldest:09d}")
                     self._oldest += 1
             except CallLogFailed:
-                pass  # The next time.
+                pass  # Retried the next time.
 
     def _write(self, added: list[bytes]) -> None:
-        """One object with all of these; what was held is in it or superseded by it. The caller holds the lock."""
+        """Writes one object with these records, which include or supersede all pending ones. The caller holds the lock."""
         self._take_lease()
         if self._lost:
             raise CallLogFailed(
@@ -114,7 +114,7 @@ class ObjectCallStore:
             )
         if added:
             path = _path(self.owner, self._generation, self._number)
-            # Never used again, even if this fails: the object may be there all the same, and may have been read.
+            # Never reused, even if this fails: the object may exist all the same, and may have been read.
             self._number += 1
             self._files.put(path, _HEADER.pack(_KIND, _VERSION, len(added)) + b"".join(added))
             self._written.append(path)
@@ -132,7 +132,7 @@ class ObjectCallStore:
                         self._write(self._held)
                     self._has_held.clear()
                 except CallLogFailed:
-                    # Tried again soon; whoever appends before that succeeds meets the failure.
+                    # Retried soon; an append before that succeeds fails, too.
                     self._failing = True
 
     @property
@@ -154,24 +154,24 @@ class ObjectCallStore:
             try:
                 self._files.remove(f"{self.owner}/{_LEASE}")
             except CallLogFailed:
-                pass  # Nobody beats any more: it runs out.
+                pass  # The heartbeat has stopped, so the lease expires.
 
     # reading
 
     def read_new(self) -> list[tuple[str, list[bytes]]]:
         found: dict[str, list[bytes]] = {}
-        # What has gone was replaced or taken over: its records stand in an object that the listing did not show yet.
+        # Missing objects were replaced or taken over: their records are in an object that was not listed yet.
         before = dict(self._read_to)
         try:
             until_whole(lambda: self._read_listed(found), self._files.place)
         except BaseException:
-            # Nobody was given what was read.
+            # What was read is not returned, so it must be read again.
             self._read_to = before
             raise
         return [(owner, records) for owner, records in found.items() if records]
 
     def _read_listed(self, found: dict[str, list[bytes]]) -> bool:
-        """Adds what is new in the objects of one listing; False if one of them has gone meanwhile."""
+        """Adds the new records in the objects of one listing; False if one of them has disappeared."""
         wanted = self._unread()
         if not wanted:
             return True
@@ -181,14 +181,14 @@ class ObjectCallStore:
             if content is None:
                 continue
             records, whole = self._parsed(_path(owner, generation, number), content)
-            # An empty object is still being written, or its owner died or gave up meanwhile: as long as it is the last
-            # one, it is looked at again.
+            # An empty object is still being written, or its owner died or gave up in between: while it is the last one,
+            # it is read again.
             self._read_to[owner, generation] = (number + 1, 0) if whole else (number, len(records))
             found.setdefault(owner, []).extend(records[taken:])
         return None not in contents
 
     def _parsed(self, path: str, content: bytes) -> tuple[list[bytes], bool]:
-        """The records of an object, and whether it is there yet. Objects appear whole, so any other one is damaged."""
+        """The records of an object, and whether it is complete. Objects appear atomically, so any other is corrupted."""
         if not content:
             return [], False
         cause = ""
@@ -203,7 +203,7 @@ class ObjectCallStore:
                 if parsed.end is End.CLEAN and len(parsed.records) == count:
                     return parsed.records, True
                 if version == 1 and parsed.end is not End.BAD:
-                    # Was not always written at once by the version before.
+                    # The previous version did not always write objects atomically.
                     return parsed.records, False
                 cause = parsed.cause or f"it contains {len(parsed.records)} of {count} records"
         owner = path.partition("/")[0]
@@ -217,7 +217,7 @@ class ObjectCallStore:
         )
 
     def _unread(self) -> list[tuple[str, int, int, int]]:
-        """(owner, generation, number, records known already) of what one listing shows to be new."""
+        """(owner, generation, number, records already read) of the new objects in one listing."""
         numbers: dict[tuple[str, int], list[int]] = {}
         for listed in self._files.list():
             owner, *rest = listed.path.split("/")
@@ -260,7 +260,7 @@ class ObjectCallStore:
         return listed is not None and self._unchanged_s(owner, listed) < self._lease_s
 
     def _unchanged_s(self, owner: str, lease: Listed) -> float:
-        """How long the lease has looked as it does now, by this process's own clock."""
+        """For how long the lease has not changed, by this process's own clock."""
         now_s = time.monotonic()
         seen, since_s = self._leases.get(owner, (None, now_s))
         if seen != lease:
@@ -277,7 +277,7 @@ class ObjectCallStore:
                 thread.start()
 
     def _beat(self) -> None:
-        # Its length tells it from the one before, so that a listing is enough to see that it has changed.
+        # Vary the length, so that a listing is enough to detect the change.
         self._beats += 1
         self._files.overwrite(f"{self.owner}/{_LEASE}", b"%d " % self._beats + b"." * (self._beats % 100))
 
@@ -287,7 +287,7 @@ class ObjectCallStore:
             expected = {f"{self.owner}/{_LEASE}", *written}
             try:
                 present = {listed.path for listed in self._files.list(self.owner)}
-                # If it was replaced meanwhile, objects are gone for a good reason.
+                # If the part was replaced in between, objects are missing for a good reason.
                 if expected <= present or written is not self._written:
                     self._beat()
                 else:

@@ -1,4 +1,4 @@
-"""The files of a call log in a directory: their names, and reading those of other processes without believing damage.
+"""The files of a call log in a directory: their names, and how to read those of other processes and detect damage.
 
 Used by `file_store.py` only, which writes them.
 """
@@ -23,15 +23,15 @@ IsAlive = Callable[[str], bool]
 
 
 class PartFiles:
-    """Of one directory, as the process `owner` sees it."""
+    """The files in one directory, as seen by the process `owner`."""
 
     def __init__(self, directory: Path, owner: str) -> None:
         self._directory = directory
         self._owner = owner
         self._read_to: dict[Path, tuple[int, int]] = {}
-        """file of another owner -> bytes that were read, version of its form"""
+        """file of another owner -> number of bytes read, version of its format"""
         self._known: set[str] = set()
-        """Owners whose files have been compared with their lease."""
+        """Owners whose files have been compared with their leases."""
 
     # names
 
@@ -43,11 +43,11 @@ class PartFiles:
 
     @property
     def marker(self) -> Path:
-        """Beside the directory: says that there is a log, so that one that is gone is not taken for one never written."""
+        """Next to the directory: records that a log exists, so that a lost log is not mistaken for one never written."""
         return self._directory.with_name(f"{self._directory.name}.json")
 
     def parts(self) -> list[Path]:
-        """What was moved while it was listed is shown at one of its places."""
+        """A file that is moved during the listing is shown in one of its places."""
         found = self._list_once(PART)
         while not found <= (again := self._list_once(PART)):
             found = again
@@ -71,17 +71,17 @@ class PartFiles:
         found: list[tuple[str, list[bytes]]] = []
         before = dict(self._read_to)
         try:
-            # What has gone was replaced or taken over: its records stand in a file that the listing did not show yet.
+            # Missing files were replaced or taken over: their records are in a file that was not listed yet.
             until_whole(lambda: self._read_listed(found, alive), str(self._directory))
         except BaseException:
-            # Nobody was given what was read.
+            # What was read is not returned, so it must be read again.
             self._read_to = before
             raise
         return found
 
     def _read_listed(self, found: list[tuple[str, list[bytes]]], alive: IsAlive) -> bool:
-        """Adds what is new in the files of one listing; False if one of them has gone meanwhile."""
-        # First: what a lease says to be on disk is in every later listing, as long as the lease says so.
+        """Adds the new records in the files of one listing; False if one of them has disappeared."""
+        # Leases first: files that a lease lists as synced are in every later listing, as long as the lease lists them.
         leases = {path: read_lengths(path) for path in self._new_leases()}
         paths = self.parts()
         complete = self._all_there(leases, set(paths))
@@ -104,7 +104,7 @@ class PartFiles:
         return complete
 
     def _read(self, path: Path, alive: IsAlive) -> list[bytes]:
-        """What is new in a file of another owner. Raises OSError and CorruptData."""
+        """The new records in a file of another owner. Raises OSError and CorruptData."""
         first_sight = path not in self._read_to
         start, version = self._read_to.get(path, (0, 0))
         size = path.stat().st_size
@@ -119,7 +119,7 @@ class PartFiles:
     # checking
 
     def check(self, owner: str, alive: IsAlive) -> list[Path]:
-        """The files of an owner that has ended; raises CorruptData if not everything that was on disk can be read."""
+        """The files of an owner that has ended; raises CorruptData if anything that was synced cannot be read."""
         lease = self.lease(owner)
         known = read_lengths(lease)
         paths = [path for path in self.parts() if owner_of(path) == owner]
@@ -133,10 +133,10 @@ class PartFiles:
         return paths
 
     def _checked(self, path: Path, start: int, version: int, alive: IsAlive) -> Parsed:
-        """Reads a file whose end may be damaged. A live owner's may be in the middle of a write, as long as nobody was
-        told that it is on disk."""
+        """Reads a file whose end may be damaged. A live owner may be in the middle of a write, as long as it has not
+        reported the data as synced."""
         owner, number = owner_of(path), _number_of(path)
-        # In this order: what a process wrote before it ended, or before it said so, is read afterwards.
+        # In this order: what a process wrote before it ended, or before it reported it as synced, is read afterwards.
         known, is_alive = read_lengths(self.lease(owner)), alive(owner)
         data, parsed = _parsed_from(path, start, version)
         cause = damage(data, start, parsed, number, known)
@@ -158,7 +158,7 @@ class PartFiles:
         return [self.lease(owner) for owner in owners - self._known - {self._owner}]
 
     def _all_there(self, leases: dict[Path, SyncedLengths | None], paths: set[Path]) -> bool:
-        """Whether every file that leases speak of is listed; False if that has changed meanwhile."""
+        """Whether every file that the leases list exists; False if the leases have changed in the meantime."""
         for lease, known in leases.items():
             for number, length in () if known is None else known.parts.items():
                 path = self.part(owner_of(lease), number)

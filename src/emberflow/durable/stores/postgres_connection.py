@@ -1,6 +1,6 @@
-"""One connection to Postgres that never waits for ever, and the tables of durable calls.
+"""One connection to Postgres with timeouts everywhere, and the tables of durable calls.
 
-Used by `postgres_store.py` only. Everything that goes wrong leaves here as `CallLogFailed`, without passwords.
+Used by `postgres_store.py` only. Raises all failures as `CallLogFailed`, without passwords.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ STATEMENT_S = 10
 ANSWER_S = 15
 SCHEMA_VERSION = 1
 
-# Any number that other users of the database's advisory locks are unlikely to take.
+# A number that other users of the database's advisory locks are unlikely to choose.
 LOCK_CLASS = 0x454D4246
 _SCHEMA_LOCK = (LOCK_CLASS, 0)
-# Texts of a server that refuses a connection now and may take one soon.
+# Messages of a server that refuses connections only temporarily.
 _PASSING = ("starting up", "shutting down", "recovery", "too many", "reserved")
 
 _READ_VERSION = "select version from emberflow_call_schema"
@@ -51,7 +51,7 @@ insert into emberflow_call_schema select 1 where not exists (select from emberfl
 
 
 class Connection(psycopg.Connection[Row]):
-    """Gives up on a server that has stopped answering; the server's own timeouts cannot help then."""
+    """Gives up on a server that has stopped responding; the server's own timeouts do not help then."""
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
         return super().wait(_within(gen, ANSWER_S), *args, **kwargs)
@@ -71,7 +71,7 @@ def _within(steps: Generator[Any, Any, T], limit_s: float) -> Generator[Any, Any
 
 
 def connect(dsn: str) -> Connection:
-    """A connection in autocommit mode to a database that has the tables; raises psycopg's errors."""
+    """Opens a connection in autocommit mode and creates the tables if needed; raises psycopg's errors."""
     settings: dict[str, Any] = {"connect_timeout": CONNECT_S, "tcp_user_timeout": STATEMENT_S * 1000}
     settings.update({"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3})
     given = conninfo_to_dict(dsn)
@@ -79,7 +79,7 @@ def connect(dsn: str) -> Connection:
     connection = Connection.connect(dsn, autocommit=True, **settings)
     try:
         connection.execute(
-            # Not as options of the connection: poolers refuse those.
+            # Not as connection options: poolers refuse those.
             "set statement_timeout = '10s';"
             "select set_config('synchronous_commit', 'on', false)"
             " where current_setting('synchronous_commit') = 'off'"
@@ -96,7 +96,7 @@ def _ensure_tables(connection: Connection) -> None:
         row = connection.execute(_READ_VERSION).fetchone()
     except psycopg.errors.UndefinedTable:
         with connection.transaction():
-            # Two processes that create one table at once would disturb each other, in spite of "if not exists".
+            # Processes that create one table concurrently would conflict, in spite of "if not exists".
             connection.execute("select pg_advisory_xact_lock(%s, %s)", _SCHEMA_LOCK)
             connection.execute(_CREATE)
         row = connection.execute(_READ_VERSION).fetchone()
@@ -109,16 +109,16 @@ def _ensure_tables(connection: Connection) -> None:
 
 
 def may_pass(error: psycopg.OperationalError) -> bool:
-    """Whether waiting helps: the server restarts or cannot be reached, and does not plainly refuse."""
+    """Whether waiting helps: the server is restarting or unreachable, and does not refuse permanently."""
     if error.sqlstate is not None:
-        # Not for a full disk and a statement that takes too long.
+        # Not for a full disk or a statement timeout.
         return not error.sqlstate.startswith(("28", "3D", "53100", "57014"))
     text = str(error)
     return "FATAL" not in text or any(passing in text for passing in _PASSING)
 
 
 def failed(dsn: str, what: str, error: Exception) -> CallLogFailed:
-    """What went wrong, in words that hold no password."""
+    """The error, without passwords in its message."""
     return CallLogFailed(
         f"the durable call log in Postgres{_place(dsn)} {what}",
         cause=redacted(describe_cause(error), dsn),

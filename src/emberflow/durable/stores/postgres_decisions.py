@@ -1,4 +1,4 @@
-"""Decisions of micro-batches in Postgres, beside a job's durable calls: a row each, the first one stays."""
+"""Decisions of micro-batches in Postgres, next to a job's durable calls: one row each, and the first one wins."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class PostgresDecisions:
 
     def decide(self, name: str, data: bytes) -> bool:
         self._run("written", _INSERT, name, framed(data))
-        # Whose it is: the answer to an insert may be lost with the connection, and the insert be repeated.
+        # Compare the contents: the reply to an insert may be lost with the connection, and the insert be repeated.
         return self.find(name) == data
 
     def forget(self, name: str) -> None:
         self._run("cleaned", _DELETE, name)
 
     def _run(self, what: str, query: LiteralString, *values: Any) -> list[pg.Row]:
-        """Tries again on a new connection while the server is away; all of these may be repeated."""
+        """Retries on a new connection while the server is unavailable; all of these queries are idempotent."""
         deadline_s = time.monotonic() + _PATIENCE_S
         while True:
             try:
@@ -54,10 +54,10 @@ class PostgresDecisions:
             except psycopg.Error as error:
                 self._disconnect()
                 passing = isinstance(error, psycopg.OperationalError) and pg.may_pass(error)
-                # Two processes that create the table at once disturb each other, in spite of "if not exists".
+                # Processes that create the table concurrently conflict, in spite of "if not exists".
                 passing = passing or isinstance(error, psycopg.errors.UniqueViolation)
                 if not passing or time.monotonic() >= deadline_s:
-                    # Without the error itself: its text might hold a password.
+                    # Without the original error: its message might contain a password.
                     raise pg.failed(self._dsn, f"cannot be {what}", error) from None
             time.sleep(_PAUSE_S)
 

@@ -1,4 +1,4 @@
-"""How a process shows Postgres that it lives: a lock that goes with its connection, and a beat by the server's clock."""
+"""A process's lease in Postgres: a lock that ends with its connection, and a heartbeat by the server's clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEAT = (
 
 
 class PostgresLease:
-    """A row of the process, a lock that its connection holds, and a thread that beats and connects again."""
+    """A row for the process, a lock held by its connection, and a thread that sends heartbeats and reconnects."""
 
     def __init__(self, dsn: str, job_id: str, owner: str, *, beat_s: float) -> None:
         self.lost = False
@@ -37,7 +37,7 @@ class PostgresLease:
                 row = self._connection.execute(_REGISTER, (job_id, owner)).fetchone()
                 assert row is not None
                 self.owner_id: int = row[0]
-                # Locked before anybody can see it: a free lock means that the process has gone.
+                # Locked before it becomes visible: a free lock means that the process has ended.
                 self._lock(self._connection)
         except BaseException:
             self._drop()
@@ -69,7 +69,7 @@ class PostgresLease:
         self.lost = self._connection.execute(_BEAT, (self.owner_id,)).rowcount == 0
 
     def _lock(self, connection: pg.Connection) -> None:
-        # Without waiting: the server may not have noticed yet that the connection before this one is gone.
+        # Without waiting: the server may not have noticed yet that the previous connection is gone.
         row = connection.execute(
             "select pg_try_advisory_lock(%s, %s)", (pg.LOCK_CLASS, self.owner_id)
         ).fetchone()

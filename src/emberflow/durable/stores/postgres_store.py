@@ -1,8 +1,8 @@
-"""The store of durable calls in Postgres: a row per group of records, a session lock and a beat as lease.
+"""The store of durable calls in Postgres: one row per group of records; the lease is a session lock and a heartbeat.
 
-An owner's groups are numbered, and appended one after the other: a reader that has seen number n misses nothing below
-it. A number is used again until it is known to be taken, so that a group whose commit got lost on the way back is
-neither written twice nor followed by another one before it appears.
+An owner's groups are numbered and appended in sequence: a reader that has seen number n misses nothing below it. A
+number is reused until it is known to be taken, so that a group whose commit was not acknowledged is neither written twice
+nor followed by another one before it appears.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from emberflow.errors import CallLogFailed, CorruptData
 T = TypeVar("T")
 
 _LEASE_S = 10.0
-# A lock that is held means a connection that nobody has closed: the process lives, or its machine is gone.
+# A lock that is held means a connection that is still open: the process is alive, or its machine is gone.
 _LEASES_WITH_LOCK = 3
-# How long an operation keeps trying while the server restarts.
+# How long an operation is retried while the server restarts.
 _PATIENCE_S = 15.0
 _PAUSE_S = 0.2
 
 _LENGTH = struct.Struct("<I")
 _START = struct.Struct("<5sI")
-"""kind and version, checksum of what follows. Rows of the version before begin with a length, which is never as large as
+"""kind and version, checksum of what follows. Rows of the previous version start with a length, which is never as large as
 these letters."""
 _KIND = b"EFCG\x02"
 
 _INSERT = "insert into emberflow_call_records (owner_id, number, records) values (%b, %b, %b) on conflict do nothing"
-# In one statement, so that it is one way there and back.
+# In one statement, to save a round trip.
 _INSERT_UNSYNCED = (
     "insert into emberflow_call_records (owner_id, number, records) select %b, %b, %b"
     " where set_config('synchronous_commit', 'off', true) = 'off' on conflict do nothing"
 )
-# The old groups go only if the new one has come.
+# The old groups are removed only if the new one was inserted.
 _REPLACE = """
 with new as (
     insert into emberflow_call_records (owner_id, number, records) values (%b, %b, %b)
@@ -107,7 +107,7 @@ class PostgresCallStore:
             self._size += len(packed)
 
     def publish(self) -> None:
-        pass  # Seen at once: what is not synced is committed all the same.
+        pass  # Visible at once: data that is not synced is committed all the same.
 
     def replace(self, records: Sequence[bytes]) -> None:
         if records or self._lease is not None:
@@ -126,7 +126,7 @@ class PostgresCallStore:
                 values = lease.owner_id, self._number, packed
                 if connection.execute(statement, values).rowcount == 1:
                     return
-                # Taken: by this very group, whose commit was not heard of, or by one that was given up.
+                # Taken: by this group, whose commit was not acknowledged, or by one that was given up.
                 row = connection.execute(_SAME, (packed, lease.owner_id, self._number)).fetchone()
                 if row is not None and row[0]:
                     return
@@ -197,12 +197,12 @@ class PostgresCallStore:
         gave_up, silent_s, lock_is_free, server_up_s = rows[0]
         if gave_up:
             return False
-        # After a restart or a failover of the server nobody has had the time to come back.
+        # After a restart or a failover of the server, processes need time to reconnect.
         if server_up_s < self._lease_s:
             return True
         if self._reconnected_s is not None and time.monotonic() - self._reconnected_s < self._lease_s:
             return True
-        # A process that has lost its connection lives without the lock until it has connected again.
+        # A process that has lost its connection is alive without the lock until it has reconnected.
         return silent_s < self._lease_s * (0.5 if lock_is_free else _LEASES_WITH_LOCK)
 
     def remove(self, owner: str) -> None:
@@ -227,7 +227,7 @@ class PostgresCallStore:
             self._connection = None
 
     def _retried(self, what: str, operation: Callable[[], T]) -> T:
-        """Tries again on a new connection while the server is away; all operations may be repeated."""
+        """Retries on a new connection while the server is unavailable; all operations are idempotent."""
         deadline_s = time.monotonic() + self._patience_s
         while True:
             try:
@@ -239,7 +239,7 @@ class PostgresCallStore:
                     self._disconnect()
                     self._reconnected_s = time.monotonic()
                 if not pg.may_pass(error) or time.monotonic() >= deadline_s:
-                    # Without the error itself: its text might hold a password.
+                    # Without the original error: its message might contain a password.
                     raise pg.failed(self._dsn, what, error) from None
             except psycopg.Error as error:
                 self._disconnect()

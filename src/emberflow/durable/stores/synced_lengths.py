@@ -1,8 +1,8 @@
 """How much of its files a process knows to be on disk, written into its lease after every fsync.
 
-A file that a crash has cut off and a file that was damaged later look alike at their end. The difference is what had been
-acknowledged: up to there every byte must be readable. Without a crash of the machine nothing is lost that was written at
-all, which the machine's name in the lease tells.
+A file that was truncated by a crash and one that was damaged later look alike at their end. The difference is what had
+been acknowledged: every byte up to there must be readable. Unless the machine itself has crashed, nothing that was written
+is lost; the machine's name in the lease shows whether it has.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _TRIES = 5
 @dataclass(frozen=True, slots=True)
 class SyncedLengths:
     parts: dict[int, int]
-    """number of a file -> bytes of it that are on disk"""
+    """number of a file -> number of its bytes that are on disk"""
     same_boot: bool
-    """Whether the machine has run on since: then what was written at all is there."""
+    """Whether the machine has not rebooted since: then everything that was written is there."""
 
 
 def pack_lengths(parts: dict[int, int]) -> bytes:
@@ -37,7 +37,7 @@ def pack_lengths(parts: dict[int, int]) -> bytes:
 
 
 def read_lengths(lease: Path) -> SyncedLengths | None:
-    """What the process of a lease had on disk; None if its lease is gone, or does not say."""
+    """What the lease's process had on disk; None if the lease is gone or has no such note."""
     for attempt in range(_TRIES):
         try:
             data = lease.read_bytes()
@@ -48,7 +48,7 @@ def read_lengths(lease: Path) -> SyncedLengths | None:
             return SyncedLengths(parts, same_boot(data))
         if not any(data[NOTE_AT:]):
             return None
-        # Perhaps it was being written.
+        # It may be in the middle of being written.
         time.sleep(0.001 * attempt)
     return None
 
@@ -66,8 +66,8 @@ def _parsed(note: bytes) -> dict[int, int] | None:
 
 
 def damage(data: bytes, offset: int, parsed: Parsed, number: int, known: SyncedLengths | None) -> str:
-    """Why the end of a file cannot come from a crash; empty if it can, or if nothing is wrong with it. `data` begins at
-    `offset`; its owner has ended."""
+    """Why the end of a file cannot be the result of a crash; empty if it can, or if the file is intact. `data` starts at
+    `offset`; the file's owner has ended."""
     at = offset + parsed.length
     synced = 0 if known is None else known.parts.get(number, 0)
     if at < synced:
@@ -76,11 +76,11 @@ def damage(data: bytes, offset: int, parsed: Parsed, number: int, known: SyncedL
     if parsed.end is End.CLEAN:
         return ""
     if parsed.end is End.PARTIAL:
-        # Before version 3 a length was believed that might have been damaged.
+        # Before version 3, the length had no checksum.
         follows = parsed.version < 3 and frame_follows(data, parsed.version, parsed.length)
         return f"from byte {at:,} on it cannot be read, but records follow" if follows else ""
     if (known is not None or at > 0) and not any(data[parsed.length :]):
-        return ""  # Space that the file system gave to the file before a power failure.
+        return ""  # Space that the file system allocated to the file before a power failure.
     if known is not None and not known.same_boot and not frame_follows(data, parsed.version, parsed.length):
         return ""
     return f"from byte {at:,} on it cannot be read: {parsed.cause}"
