@@ -1,4 +1,4 @@
-"""What a job needs on every engine: its thread, restarts, checkpoint directory, owner, progress, calls.
+"""What a job needs on every engine: its thread, restarts, checkpoint directory, ownership, progress, calls.
 
 Used by `local` and `spark`; imports neither of them.
 """

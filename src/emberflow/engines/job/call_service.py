@@ -1,4 +1,4 @@
-"""Running operators' asynchronous calls. Both engines use these; ends of calls are handed over on one thread only."""
+"""Runs operators' asynchronous calls, for both engines; completions are delivered on one thread only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Done = Callable[[Any, BaseException | None], None]
 
 
 class _Limits:
-    """One semaphore per step: at most `capacity` of its calls run at once."""
+    """One semaphore per step: at most `capacity` of its calls run concurrently."""
 
     def __init__(self) -> None:
         self._semaphores: dict[tuple[str, int], asyncio.Semaphore] = {}
@@ -35,29 +35,29 @@ class _Limits:
             except asyncio.CancelledError as error:
                 if self.stopping:
                     raise
-                # Cancelled by the call's own code, or by what it awaited: a failure like any other.
+                # Cancelled by the call's own code, or by something it awaited: a failure like any other.
                 while task is not None and task.cancelling():
                     task.uncancel()
                 return None, error
             except GeneratorExit as error:
                 if not _runs(task):
-                    raise  # The coroutine is closed: its loop has ended.
+                    raise  # The coroutine is being closed: its loop has ended.
                 return None, error
             except BaseException as error:
-                # Left to itself it would end the event loop that all other calls are on (SystemExit, KeyboardInterrupt), or
-                # only this task, and its end would be waited for in vain (any other, such as a panic of a Rust extension).
+                # If raised, it would end the event loop of all other calls (SystemExit, KeyboardInterrupt), or only this
+                # task, whose completion would never be delivered (any other, such as a panic of a Rust extension).
                 return None, error
 
 
 def _runs(task: asyncio.Task[Any] | None) -> bool:
     try:
         return asyncio.current_task() is task
-    except RuntimeError:  # No loop runs.
+    except RuntimeError:  # No loop is running.
         return False
 
 
 class Threads:
-    """Pools for blocking functions, one per number of threads, made when the first function comes."""
+    """Thread pools for blocking functions, one per pool size, created on first use."""
 
     def __init__(self) -> None:
         self._pools: dict[int, ThreadPoolExecutor] = {}
@@ -74,8 +74,8 @@ class Threads:
 
 
 def _for_a_future(function: Call) -> Any:
-    """A future cannot hold a StopIteration, and a GeneratorExit closes the coroutine that awaits it: whoever waits for its
-    end would wait for ever. Coroutines turn the first into a RuntimeError as well."""
+    """A future cannot hold a StopIteration, and a GeneratorExit closes the coroutine that awaits it: the caller would wait
+    forever. Coroutines turn the first into a RuntimeError as well."""
     try:
         return function()
     except (StopIteration, GeneratorExit) as error:
@@ -83,7 +83,7 @@ def _for_a_future(function: Call) -> Any:
 
 
 class LoopCalls(Threads):
-    """Calls on the running event loop of the caller's own thread (local engine)."""
+    """Calls on the running event loop of the caller's thread (local engine)."""
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class LoopCalls(Threads):
     async def _run(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         result, error = await self._limits.run(limiter, capacity, call)
         if self._limits.stopping:
-            # It ended in spite of being cancelled; nobody waits for it any more.
+            # It ended in spite of being cancelled; its result is no longer needed.
             return
         try:
             done(result, error)
@@ -109,7 +109,7 @@ class LoopCalls(Threads):
         self._ended.set()
 
     async def wait_while(self, busy: Callable[[], bool]) -> None:
-        """Lets calls end until `busy()` is false."""
+        """Processes completed calls until `busy()` is false."""
         while busy():
             self._ended.clear()
             await self._ended.wait()
@@ -119,16 +119,16 @@ class LoopCalls(Threads):
         return len(self._running)
 
     def nudge(self) -> None:
-        """Whoever waits for calls to end looks again."""
+        """Makes `wait_while` check its condition again."""
         self._ended.set()
 
     @property
     def running_for(self) -> set[str]:
-        """The limiters of the calls in flight. May be asked from any thread."""
+        """The limiters of the calls in flight. Thread-safe."""
         return set(self._running.copy().values())
 
     async def cancel(self, patience_s: float) -> None:
-        """Cancels all calls; one that has not ended after `patience_s` is no longer waited for."""
+        """Cancels all calls; stops waiting for those that have not ended after `patience_s`."""
         self._limits.stopping = True
         running = list(self._running)
         for task in running:
@@ -139,7 +139,7 @@ class LoopCalls(Threads):
 
 
 class ThreadCalls(Threads):
-    """Calls on an event loop in a thread of its own; their ends wait in a mailbox until the caller takes them."""
+    """Calls on an event loop in a separate thread; completions are queued until the caller processes them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class ThreadCalls(Threads):
 
     def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         future = asyncio.run_coroutine_threadsafe(self._run(limiter, capacity, call, done), self._loop)
-        # The loop itself holds tasks only weakly: one that waits for what only it knows would be collected.
+        # The loop holds only weak references to tasks: a waiting task could be garbage-collected.
         self._running.add(future)
         future.add_done_callback(self._running.discard)
 
@@ -160,7 +160,7 @@ class ThreadCalls(Threads):
         self._mailbox.put((done, result, error))
 
     def wait_while(self, busy: Callable[[], bool], deadline_s: float | None = None) -> None:
-        """Hands over ends of calls until `busy()` is false, or `time.monotonic()` has reached the deadline."""
+        """Delivers completions until `busy()` is false or `time.monotonic()` has reached the deadline."""
         while busy():
             rest_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
             try:
@@ -170,12 +170,12 @@ class ThreadCalls(Threads):
             done(result, error)
 
     def hand_over(self) -> None:
-        """Hands over the ends of calls that are there."""
+        """Delivers the completions that are queued."""
         self.wait_while(lambda: True, 0.0)
 
     @contextmanager
     def at_rest(self) -> Generator[None]:
-        """While no coroutine runs: what calls read and write can be looked at from here."""
+        """While no coroutine runs: data that calls read and write can be accessed from this thread."""
         stopped, go_on = threading.Event(), threading.Event()
 
         def stop() -> None:
@@ -191,7 +191,7 @@ class ThreadCalls(Threads):
 
 
 class CallsOfJob:
-    """The calls of one of several jobs in a process: steps of the same name do not share their limits."""
+    """The calls of one of several jobs in a process: steps of the same name do not share limits."""
 
     def __init__(self, calls: ThreadCalls, job_id: str) -> None:
         self._calls = calls

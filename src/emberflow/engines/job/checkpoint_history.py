@@ -1,7 +1,7 @@
-"""What checkpoints a job has taken: one line of JSON each, in the checkpoint directory; the last ones are kept.
+"""The history of a job's checkpoints: one line of JSON each, in the checkpoint directory; only the last ones are kept.
 
-Written by jobs, read by `emberflow checkpoints`. It is for people: nothing is restored from it, so a line that cannot
-be written or read is left out.
+Written by jobs, read by `emberflow checkpoints`. Informational: nothing is restored from it, so a line that cannot be
+written or read is skipped.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class CheckpointRecord:
     duration_ms: int
     bytes: int
     outcome: str = "complete"
-    """or why it was given up"""
+    """or why it was aborted"""
     path: str = ""
-    """Of a savepoint."""
+    """The path of a savepoint."""
 
 
 class CheckpointHistory:
-    """Of one job; without a directory nothing is kept."""
+    """The history of one job; nothing is kept without a directory."""
 
     def __init__(self, directory: str | None) -> None:
         self._path = None if directory is None else Path(directory) / FILE
@@ -61,7 +61,7 @@ class CheckpointHistory:
 
 
 class Stopwatch:
-    """When something began, and how long it has taken."""
+    """The start and duration of an operation."""
 
     def __init__(self) -> None:
         self.started_ms = int(time.time() * 1000)
@@ -76,7 +76,7 @@ def read_history(directory: str | os.PathLike[str]) -> list[CheckpointRecord]:
     """The newest records, oldest first."""
     found: list[CheckpointRecord] = []
     for line in _lines(Path(directory) / FILE)[-KEPT:]:
-        # A line that a crash cut off.
+        # A line truncated by a crash.
         with contextlib.suppress(ValueError, TypeError):
             found.append(CheckpointRecord(**json.loads(line)))
     return found

@@ -1,7 +1,7 @@
-"""The limits of models where all processes of a job on one machine see them: one small file per model, under a lock.
+"""Limits of models, shared by all processes of a job on one machine: one small file per model, under a lock.
 
-Nothing in it has to survive the machine: it is not synced, and a file that cannot be read counts as a new one. A
-process that has died gives back what it held.
+Nothing in it has to survive a reboot: it is not synced, and an unreadable file counts as a new one. What a process
+held is released when it dies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class FileLedger:
-    """One per process and model. A change takes some tens of microseconds, so it is made where it is asked for."""
+    """One per process and model. An update takes tens of microseconds, so it is made synchronously."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,7 +38,7 @@ class FileLedger:
             make_private_folder(self._path.parent)
             self._file = open_private(self._path, os.O_RDWR | os.O_CREAT)
         file = self._file
-        # Let go by the kernel if the process dies here.
+        # The kernel releases the lock if the process dies here.
         fcntl.flock(file, fcntl.LOCK_EX)
         try:
             state = self._read(file)
@@ -55,11 +55,11 @@ class FileLedger:
         data = os.pread(file, os.fstat(file).st_size, 0)
         head, _, body = data.partition(b"\n")
         if not body or head != b"%08x" % zlib.crc32(body):
-            # New, or torn by a process that was killed while it wrote: limits begin anew.
+            # New, or truncated by a process that was killed while writing: limits start over.
             return LimitState()
         stored = cast("dict[str, Any]", json.loads(body))
         if stored.pop("boot", "") != boot_id():
-            # Its times are those of a clock that has begun anew since.
+            # Its times are those of a clock that has been reset since.
             return LimitState()
         self._pids = stored.pop("pids")
         state = LimitState.from_json(stored)
@@ -97,7 +97,7 @@ def _file_name(name: str) -> str:
 
 @functools.cache
 def boot_id() -> str:
-    """Differs whenever the machine was started anew; empty where the system does not tell."""
+    """Changes with every boot of the machine; empty if the system does not provide it."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

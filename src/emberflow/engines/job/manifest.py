@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint directory: which job it belongs to, and whether a program still fits it."""
+"""The manifest of a checkpoint directory: which job it belongs to, and whether a program is compatible with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from emberflow.plan.job_contract import JobConfig, new_job_id
 from emberflow.plan.specs import SinkSpec, SourceSpec
 
 FORMAT_VERSION = 2
-"""Of all that the directory holds: 1 named classes in state and calls by where they were, 2 has stable names for them."""
+"""Of everything in the directory: 1 named classes in state and calls by their module path, 2 uses stable names."""
 NAME = "emberflow.json"
 STARTS = "starts"
 _LOST = (
@@ -27,7 +27,7 @@ _NUMBER_LOST = (
     "write one number into it that is larger than the number of starts so far, 1000000 say, and start again:"
     " nothing is lost"
 )
-# Written by jobs that have begun; of each, files inside.
+# Written by jobs that have started: patterns of files inside the directory.
 _TRACES = ("local/chk-*.ckpt", "state.db", "spark/offsets/*", "calls/*", "client/*")
 _log = logging.getLogger(__name__)
 
@@ -40,11 +40,11 @@ class Manifest:
     parallelism: int
     max_parallelism: int
     steps: dict[str, str]
-    """uid -> kind of every step that has something to remember: sources, keyed steps, sinks."""
+    """uid -> kind of every step that keeps something across restarts: sources, keyed steps, sinks."""
 
 
 def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
-    """Creates or checks the job's checkpoint directory. Without one, the manifest lives as long as the job."""
+    """Creates or checks the job's checkpoint directory. Without one, the manifest exists only as long as the job."""
     fresh = Manifest(
         format=FORMAT_VERSION,
         job_id=new_job_id(),
@@ -63,7 +63,7 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
         if not path.exists():
             if (trace := trace_of_a_job(directory)) is not None:
                 raise corrupt(path, f"it is missing, but a job has left {trace}", _LOST)
-            # First: where there is a manifest, the number of starts is never missing.
+            # Written first: where a manifest exists, the number of starts is never missing.
             write_starts(directory, 0)
             write_json(path, asdict(fresh))
             return fresh
@@ -78,14 +78,15 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
     stored = read_manifest(directory)
     _check(stored, fresh, directory)
     if stored.format < FORMAT_VERSION:
-        # Before anything is written that the version before could not read.
+        # Before anything is written that the previous version could not read.
         stored = replace(stored, format=FORMAT_VERSION)
         write_json(path, asdict(stored))
     return stored
 
 
 def _warn_if_open(directory: Path) -> None:
-    """What is in it stays hidden from others, but state is pickled: whoever can put a file there runs code in the job."""
+    """The contents are not readable by others, but state is pickled: a user who can create files there can run code in
+    the job."""
     if (how := written_by_others(directory)) is not None:
         _log.warning(
             "other users can write to the checkpoint directory %s (%s), and thereby run code in this job: "
@@ -106,7 +107,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def trace_of_a_job(directory: Path) -> str | None:
-    """A file that shows that a job has begun in the directory, relative to it."""
+    """A file that shows that a job has started in the directory, relative to it."""
     for pattern in _TRACES:
         for found in directory.glob(pattern):
             return str(found.relative_to(directory))
@@ -114,8 +115,8 @@ def trace_of_a_job(directory: Path) -> str | None:
 
 
 def last_start(directory: Path) -> int:
-    """The fencing epoch of the last start of the job in a directory. Of two starts that worked on the same epoch the later
-    one counts, so the number must never go back. Owners take the next one: `engines/job/ownership.py`."""
+    """The fencing epoch of the last start of the job in a directory. If two starts worked on the same epoch, the later one
+    counts, so the number must never decrease. Owners take the next one: `engines/job/ownership.py`."""
     path = directory / STARTS
     try:
         data = read_bytes(path)
@@ -124,7 +125,7 @@ def last_start(directory: Path) -> int:
             raise corrupt(path, f"it is missing, but {NAME} exists", _NUMBER_LOST) from None
         return 0
     if data.strip().isdigit():
-        return int(data)  # As versions without a checksum wrote it, and as a person may.
+        return int(data)  # Written by a version without checksums, or by hand.
     number = parse_json(path, data, newest=FORMAT_VERSION, way_out=_NUMBER_LOST).get("starts")
     if type(number) is not int or number < 0:
         raise corrupt(path, "it does not contain a number of starts", _NUMBER_LOST)

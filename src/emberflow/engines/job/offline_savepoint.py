@@ -1,4 +1,4 @@
-"""A savepoint of a checkpoint directory whose job does not run."""
+"""Creates a savepoint from a checkpoint directory whose job is not running."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from emberflow.savepoints.wiring import read_wiring
 def create_savepoint(
     directory: str, target: str, *, master: str | None = None, call_store: str | None = None
 ) -> list[str]:
-    """Writes the latest checkpoint as a savepoint; returns what its maker should know. `call_store` is the job's option
-    of that name; it is needed only if the job cannot leave the address behind."""
+    """Writes the latest checkpoint as a savepoint; returns notes for the user. `call_store` is the job's option of that
+    name; it is needed only if the job could not store the address."""
     home = Path(directory)
     try:
         manifest = read_manifest(home)

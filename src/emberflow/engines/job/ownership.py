@@ -1,12 +1,12 @@
-"""Who owns a checkpoint directory: one job at a time.
+"""Ownership of a checkpoint directory: one job at a time.
 
-Two things keep it that way. A *lock* (`flock` on `owners/lock`) goes with its process, so a second job is refused while the
-first lives. A *fencing epoch* is a number that only grows; an owner takes the next one by creating `owners/{epoch}.json`,
-which exactly one process can do. It is checked wherever something becomes visible. So a process that was replaced while it
-stood still, or on a file system without locks, can no longer commit anything.
+Two mechanisms enforce it. A *lock* (`flock` on `owners/lock`) ends with its process, so a second job is refused while the
+first is alive. A *fencing epoch* is a number that only grows; an owner takes the next one by creating
+`owners/{epoch}.json`, which exactly one process can do. It is checked wherever something becomes visible. So a process
+that was replaced while it hung, or on a file system without locks, can no longer commit anything.
 
 Engines call `lock_directory` when a job is submitted and `Ownership.next_epoch` at each start; the `Fence` that it
-returns (`events/fence.py`) travels to workers.
+returns (`events/fence.py`) is sent to workers.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Ownership:
         _owned.add(self)
 
     def next_epoch(self, above: int = 0) -> Fence:
-        """A start begins: takes the next fencing epoch, one that is larger than `above`. Raises OwnershipLost if somebody
-        else has taken it."""
+        """Takes the next fencing epoch for a start, one larger than `above`. Raises OwnershipLost if another process has
+        taken it."""
         try:
             if self.fence.epoch:
                 self.fence.check()
@@ -75,7 +75,7 @@ class Ownership:
                     number += 1
             write_starts(self._directory, number)
             before = [old for old in claims(self._directory) if old < number]
-            # An owner looks for its own number and for the next one: where that was left out, its own has to go.
+            # An owner looks for its own number and for the next one: if that was skipped, its own must be removed.
             left_out = bool(before) and max(before) < number - 1
             for old in before:
                 if left_out or old <= number - _KEPT:
@@ -86,12 +86,12 @@ class Ownership:
         return self.fence
 
     def release(self) -> None:
-        """The next job may begin."""
+        """Lets the next job start."""
         _owned.discard(self)
         self.forget()
 
     def forget(self) -> None:
-        """Closes this process's copy of the lock. In a forked child, the parent's stays locked."""
+        """Closes this process's copy of the lock. In a forked child, the parent keeps its lock."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with contextlib.suppress(OSError):
@@ -105,7 +105,7 @@ _owned: set[Ownership] = set()
 
 
 def _forget_in_child() -> None:
-    # A lock lives as long as any copy of its descriptor: a forked child must not keep it.
+    # A lock is held as long as any copy of its descriptor is open: a forked child must not keep it.
     for ownership in list(_owned):
         ownership.forget()
     _owned.clear()
@@ -115,8 +115,8 @@ os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def lock_directory(directory: str | Path, *, take_over: bool = False) -> Ownership:
-    """Becomes the owner of a directory, which is made if it is not there. Raises CheckpointInUse if another job owns it,
-    unless that one is to be replaced."""
+    """Becomes the owner of a directory, which is created if it does not exist. Raises CheckpointInUse if another job owns
+    it, unless `take_over`."""
     home = Path(directory).resolve()
     folder = home / FOLDER
     try:
@@ -128,7 +128,7 @@ def lock_directory(directory: str | Path, *, take_over: bool = False) -> Ownersh
 
 
 def own_directory(config: JobConfig) -> Ownership | None:
-    """The job's checkpoint directory, if it has one. The option `take_over` replaces an owner that cannot be stopped."""
+    """Locks the job's checkpoint directory, if any. The option `take_over` replaces an owner that cannot be stopped."""
     if config.checkpoint_dir is None:
         return None
     wanted = config.options.get("take_over", False)
@@ -141,10 +141,10 @@ def own_directory(config: JobConfig) -> Ownership | None:
 
 @contextlib.contextmanager
 def reading(directory: str | Path) -> Generator[None]:
-    """Keeps jobs from beginning while a directory is read that none owns. Raises CheckpointInUse."""
+    """Prevents jobs from starting while an unowned directory is read. Raises CheckpointInUse."""
     folder = Path(directory) / FOLDER
     if not os.access(folder, os.W_OK):
-        yield  # Of a version before, or not ours to write: then it is not ours to lock either.
+        yield  # Of the previous version, or read-only: it cannot be locked.
         return
     held = lock_directory(directory)
     try:
@@ -169,7 +169,7 @@ def _lock(home: Path, *, take_over: bool) -> int | None:
             if not take_over:
                 _refuse(home)
             return _replace_lock(path)
-        # A lock that was replaced meanwhile is worth nothing.
+        # A lock that was replaced in the meantime protects nothing.
         if _same_file(descriptor, path):
             _sign(descriptor)
             return descriptor
@@ -177,7 +177,7 @@ def _lock(home: Path, *, take_over: bool) -> int | None:
 
 
 def _replace_lock(path: Path) -> int:
-    """A lock that the old owner does not hold takes the place of the one it holds."""
+    """Replaces the lock that the old owner holds by one that it does not hold."""
     fresh = path.with_name(f".{LOCK}-{uuid.uuid4().hex}")
     descriptor = open_private(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -223,7 +223,7 @@ def _signature() -> bytes:
 
 
 def _create(home: Path, number: int) -> bool:
-    """False if the number is taken."""
+    """Returns False if the number is taken."""
     path = claim_path(str(home), number)
     try:
         descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)

@@ -1,4 +1,4 @@
-"""One line on the terminal while a job runs: records per second, batch, watermark. Silent where nobody looks."""
+"""One line on the terminal while a job runs: records per second, batch, watermark. Silent if not on a terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def format_watermark(watermark: int | None) -> str:
         return "-"
     if watermark == MAX_WATERMARK:
         return "end"
-    # Small numbers are test data counted from zero, not moments after 1970.
+    # Small numbers are test data counted from zero, not timestamps shortly after 1970.
     if watermark < 10**11:
         return str(watermark)
     return datetime.fromtimestamp(watermark / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class ProgressLine:
-    """Redraws itself twice a second until stopped, then wipes itself off the terminal."""
+    """Redraws itself twice a second until stopped, then clears its line."""
 
     def __init__(
         self, name: str, metrics: Callable[[], JobMetrics], *, quiet: bool, stream: TextIO | None = None

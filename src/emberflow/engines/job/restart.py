@@ -1,4 +1,4 @@
-"""Whether and when a failed job runs again. One `Restarts` per job; jobs ask it after each failure and wait themselves."""
+"""Whether and when a failed job is restarted. One `Restarts` per job, consulted after each failure; the job itself waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emberflow.plan.restart_strategy import ExponentialDelay, FailureRate, Fixed
 
 
 class Restarts:
-    """Counts failures against a strategy. Without one, nothing is restarted."""
+    """Counts failures against a restart strategy. Without one, nothing is restarted."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Restarts:
         """Restarts so far."""
 
     def delay_ms(self, error: BaseException) -> int | None:
-        """How long to wait before the job runs again after this failure; None: it has failed for good."""
+        """The delay before the job is restarted after this failure; None if it has failed permanently."""
         if not may_go_away(error):
             return None
         now_ms = self._clock.now_ms()
@@ -65,13 +65,13 @@ class Restarts:
         self._backoff_ms = min(grown or float(strategy.initial_ms), float(strategy.max_ms))
         spread = self._backoff_ms * strategy.jitter
         delay = int(self._backoff_ms + self._vary(-spread, spread))
-        # The time it waits is no time without failure.
+        # The delay does not count as time without a failure.
         self._failures.append(now_ms + delay)
         return delay
 
 
 def may_go_away(error: BaseException) -> bool:
-    """Whether running again could help: a program that is wrong or does not fit its state stays so."""
+    """Whether a restart could help: a program that is wrong or incompatible with its state stays so."""
     if isinstance(error, EmberflowError):
         return not isinstance(error, ProgramError | CheckpointError | EnvironmentProblem)
     return isinstance(error, Exception)

@@ -1,4 +1,4 @@
-"""The log of durable calls and savepoints: out of any store into a savepoint, and out of a savepoint into any store."""
+"""The durable call log in savepoints: copied from any store into a savepoint, and from a savepoint into any store."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PLACE = "call-store.json"
 _FORMAT = 1
 _LOST = "delete it and give the job's option call_store in full: --call-store ADDRESS"
 _AT_ONCE = 1_000
-"""Records that are written together: a database takes so much in one statement, and no more."""
+"""Records written together: a database accepts only so much in one statement."""
 
 
 class CallsCopy:
-    """What a job has recorded in a store, on its way into a savepoint; the job may be running. The store is the copy's
-    own, and closed with it."""
+    """A copy of a job's call log, on its way into a savepoint; the job may be running. The copy owns the store and closes
+    it."""
 
     def __init__(self, store: CallStore) -> None:
         self._store = store
@@ -41,8 +41,8 @@ class CallsCopy:
         self._store.close()
 
     def read(self) -> None:
-        """All that is recorded by now. Done again, it costs only what is new; what the job has forgotten meanwhile stays
-        in the copy and does no harm."""
+        """Reads everything recorded so far. Repeated calls read only what is new; records that the job has dropped since
+        stay in the copy and do no harm."""
         self._parts += [as_part(records) for _, records in self._store.read_new()]
 
     def into(self, writer: SavepointWriter) -> None:
@@ -51,7 +51,7 @@ class CallsCopy:
 
 
 def place_calls(start: SavepointStart, location: CallStoreLocation) -> None:
-    """The log of durable calls goes on in the job's own store: what was answered is not asked again."""
+    """Continues the durable call log in the job's own store: recorded answers are not requested again."""
     records = [
         encode(to_stored(for_another_job(record)))
         for name, data in start.reader.call_files()
@@ -70,19 +70,19 @@ def place_calls(start: SavepointStart, location: CallStoreLocation) -> None:
 
 
 def _whole(data: bytes, path: Path) -> list[bytes]:
-    """The records of a part in a savepoint, which is written at once."""
+    """The records of a part in a savepoint, which is written atomically."""
     parsed = parse_part(data)
-    # A copy of the version before may hold the torn tail of a file.
+    # A copy made by the previous version may contain the truncated tail of a file.
     if parsed.end is End.CLEAN or (parsed.end is End.PARTIAL and parsed.version < NEWEST):
         return parsed.records
     raise damaged(str(path))
 
 
-# where the log of a job is that does not run
+# the location of the call log of a job that is not running
 
 
 def note_place(config: JobConfig) -> None:
-    """Leaves behind where the job's log is kept, if that is not in its checkpoint directory; never a password."""
+    """Stores the location of the job's call log if it is not in its checkpoint directory; never a password."""
     address = call_store_option(config)
     if config.checkpoint_dir is None:
         return
@@ -97,8 +97,8 @@ def note_place(config: JobConfig) -> None:
 
 
 def noted_place(home: Path) -> str:
-    """The address of the job's log, empty for its checkpoint directory. Raises CheckpointUnusable if only the job itself
-    knows all of it."""
+    """The address of the job's call log; empty for its checkpoint directory. Raises CheckpointUnusable if only the job
+    itself knows the full address."""
     path = home / PLACE
     try:
         body = read_json(path, newest=_FORMAT, way_out=_LOST)

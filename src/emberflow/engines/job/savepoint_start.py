@@ -1,4 +1,4 @@
-"""What every engine does when a job begins from a savepoint, and what it leaves behind so that one can be taken."""
+"""What every engine does when a job starts from a savepoint, and what it stores so that one can be created."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from emberflow.savepoints.wiring import (
 
 
 def check_savepoint(graph: JobGraph, config: JobConfig) -> None:
-    """Before a checkpoint directory is made: a savepoint that does not fit leaves no trace in it."""
+    """Called before a checkpoint directory is created, so that an incompatible savepoint leaves no trace in it."""
     if config.savepoint is not None and not (config.checkpoint_dir and Path(config.checkpoint_dir).exists()):
         start_of(graph, config, has_checkpoint=False)
 
 
 def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> SavepointStart | None:
-    """The savepoint that the job begins with. A job that has a checkpoint of its own goes on from that."""
+    """The savepoint that the job starts from. A job that has its own checkpoint continues from that instead."""
     if has_checkpoint:
         return None
     if config.savepoint is None:
@@ -42,7 +42,7 @@ def start_of(graph: JobGraph, config: JobConfig, *, has_checkpoint: bool) -> Sav
 
 
 def _check_not_begun(directory: str | None) -> None:
-    """A job that was to begin from a savepoint and has no checkpoint yet must not begin without it."""
+    """Raises if a job was to start from a savepoint and has no checkpoint yet: it must not start without the savepoint."""
     known = directory is not None and (Path(directory) / FILE).exists()
     if known and directory is not None and read_wiring(Path(directory)).first_epoch:
         raise CheckpointUnusable(
@@ -59,8 +59,8 @@ def keep_wiring(
     by_number: bool = False,
     has_checkpoint: bool = False,
 ) -> Wiring:
-    """The job's wiring, stored in its checkpoint directory. The first epoch stays what it was at the first start.
-    `by_number`: the engine finds a step's state by the number of its stage, so that must stay what it was."""
+    """The job's wiring, stored in its checkpoint directory. The first epoch is kept from the first start.
+    `by_number`: the engine finds a step's state by its stage number, which must therefore not change."""
     known = directory is not None and (Path(directory) / FILE).exists()
     if start is not None:
         wiring = start.wiring
@@ -85,8 +85,8 @@ def keep_wiring(
 
 
 def commit_prepared(start: SavepointStart, graph: JobGraph) -> None:
-    """Outputs that were promised when the savepoint was taken become visible, if they are not; a sink takes what it has
-    as a repetition."""
+    """Commits the outputs that were prepared when the savepoint was created; a sink ignores those that it has already
+    committed."""
     prepared = start.reader.prepared()
     if prepared is None:
         return

@@ -1,8 +1,8 @@
-"""Sinks at the start of a job: earlier starts lose them, and what they have committed is compared with the job's state.
+"""Sinks at the start of a job: fences off earlier starts, and compares what sinks have committed with the job's state.
 
-A sink drops an epoch that it has committed before. So state that is older than its sinks would lose output, and state that
-is newer than its sinks has lost some: both are refused. A *mark* is what state knows of a sink: which ledger it was, and
-the last two epochs with output for it.
+A sink ignores an epoch that it has already committed. So state that is older than its sinks would lose output, and state
+that is newer than its sinks has lost some: both are refused. A *mark* is what state knows about a sink: which ledger it
+has, and the last two epochs with output for it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ Mark = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEpochs:
-    """How far a job's state is."""
+    """How far a job's state has progressed."""
 
     directory: str
     newest: int
     """The newest epoch that a sink may have committed; -1 without state."""
     repeated: int | None
-    """The epoch whose output is committed once more, if there is one: a sink may not have it yet."""
+    """The epoch whose output is committed again, if any: a sink may not have it yet."""
     marks: Mapping[str, Mark] = field(default_factory=dict[str, Mark])
 
 
 def newest_start(graph: JobGraph, job_id: str) -> int:
-    """The largest fencing epoch that the job's sinks know. It is ahead of the checkpoint directory if a copy of that was
-    started: whether this directory is the right one is then for its state to tell, and not for the number of its starts."""
+    """The largest fencing epoch that the job's sinks know. It is ahead of the checkpoint directory if a copy of the
+    directory was started: the state then decides whether this directory is the right one, not the number of its starts."""
     found = 0
     for node in graph.sinks:
         if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
@@ -49,8 +49,8 @@ def newest_start(graph: JobGraph, job_id: str) -> int:
 
 
 def take_over_sinks(graph: JobGraph, job_id: str, fence: Fence) -> dict[str, Committed]:
-    """From here on nothing becomes visible by an earlier start of the job, whatever its process does. Returns what sinks
-    have on record, by uid; those that cannot tell are left out."""
+    """From now on, an earlier start of the job cannot make anything visible, whatever its process does. Returns what the
+    sinks have committed, by uid; sinks that do not know are omitted."""
     found: dict[str, Committed] = {}
     for node in graph.sinks:
         if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
@@ -64,7 +64,7 @@ def take_over_sinks(graph: JobGraph, job_id: str, fence: Fence) -> dict[str, Com
 
 
 def accepts_sinks(config: JobConfig) -> bool:
-    """The option `accept_sinks`: output that a sink has lost is given up."""
+    """The option `accept_sinks`: continue although a sink has lost output."""
     wanted = config.options.get("accept_sinks", False)
     if not isinstance(wanted, bool):
         raise InvalidArgument(f"the option 'accept_sinks' must be True or False, not {wanted!r}")
@@ -74,7 +74,7 @@ def accepts_sinks(config: JobConfig) -> bool:
 def matched_marks(
     graph: JobGraph, found: Mapping[str, Committed], state: StateEpochs, *, accept: bool
 ) -> tuple[dict[str, Mark], set[str]]:
-    """The marks that the job goes on with, and the uids of sinks whose lost output was given up. Raises SinkMismatch."""
+    """The marks to continue with, and the uids of sinks whose lost output was accepted. Raises SinkMismatch."""
     nodes = {node.uid: node for node in graph.sinks}
     marks: dict[str, Mark] = {}
     given_up: set[str] = set()
@@ -88,7 +88,7 @@ def matched_marks(
             given_up.add(uid)
             mark = None
         if mark is None or mark[1] < 0:
-            # A mark without output binds the sink to no ledger: output that follows goes to the one that is there now.
+            # A mark without output is not bound to a ledger: new output goes to the current one.
             mark = (committed.ledger, committed.epoch, committed.epoch)
         marks[uid] = mark
     return marks, given_up
@@ -97,13 +97,13 @@ def matched_marks(
 def _belongs(mark: Mark, committed: Committed, repeated: int | None) -> bool:
     ledger, last, before = mark
     if last < 0:
-        return True  # Nothing was ever written there.
+        return True  # Nothing was ever written to it.
     allowed = {last, before} if last == repeated else {last}
     return ledger == committed.ledger and committed.epoch in allowed
 
 
 def moved_on(marks: dict[str, Mark], epoch: int, with_output: Collection[str]) -> dict[str, Mark]:
-    """The marks when an epoch's output has been prepared for some sinks."""
+    """The marks after an epoch's output has been prepared for some sinks."""
     return {
         uid: (mark[0], epoch, mark[1]) if uid in with_output and epoch > mark[1] else mark
         for uid, mark in marks.items()
@@ -141,6 +141,6 @@ def _sink_is_older(node: StreamNode, mark: Mark, committed: Committed, state: St
 
 
 def _named(node: StreamNode) -> str:
-    """With its place, which is the name of a sink that was given none."""
+    """With its place in the program, which identifies a sink without a name."""
     place = node.spec.sink.describe() if isinstance(node.spec, SinkSpec) else node.name
     return f"sink {node.name!r}" + ("" if place == node.name else f" ({place})")

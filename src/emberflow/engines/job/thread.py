@@ -1,4 +1,4 @@
-"""A job in a thread of its own: status, waiting and the end are the same on every engine."""
+"""A job in its own thread: status, waiting and termination are the same on every engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASK_AGAIN_S = 0.5
 
 
 class JobThread:
-    """Base of the engines' job handles. `work` runs on the thread; `launch` starts it once the handle is complete."""
+    """Base class of the engines' job handles. `work` runs on the thread; `launch` starts it once the handle is complete."""
 
     def __init__(self, name: str, job_id: str, config: JobConfig) -> None:
         self.job_id = job_id
@@ -26,9 +26,9 @@ class JobThread:
         self.config = config
         self.canceled = threading.Event()
         self.abandoned = threading.Event()
-        """Canceled, and not ended in time. The job is over for everyone else; it must not commit any more."""
+        """Canceled, but not ended in time. The job is over for everyone else; it must not commit anything."""
         self.grace_s = 0.0
-        """How long a canceled job may take for a last checkpoint."""
+        """How long a canceled job may take for a final checkpoint."""
         self._ending = threading.Lock()
         self._cancel_timeout_s = cancel_timeout_ms(config) / 1000
         self._status = JobStatus.CREATED
@@ -44,7 +44,7 @@ class JobThread:
         return self._status
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """True when the job has ended; raises what made it fail."""
+        """True when the job has ended; raises the job's failure."""
         if not self._ended.wait(timeout_s):
             return False
         if not self.abandoned.is_set():
@@ -54,8 +54,8 @@ class JobThread:
         return True
 
     def cancel(self, timeout_s: float | None = None) -> None:
-        """Returns when the job has ended. If it has not after the timeout (the option `cancel_timeout_ms`), because user
-        code does not return, its thread is left to itself with a warning; the status is CANCELED then too."""
+        """Returns when the job has ended. If user code does not return within the timeout (the option
+        `cancel_timeout_ms`), the thread is abandoned with a warning; the status is CANCELED then too."""
         self.canceled.set()
         limit_s = self._cancel_timeout_s if timeout_s is None else timeout_s
         self.grace_s = limit_s / 2
@@ -82,13 +82,13 @@ class JobThread:
             limit_s, self.where_it_hangs(),
         )  # fmt: skip
 
-    # what an engine fills in
+    # implemented by engines
 
     def ask_to_stop(self) -> None:
-        """Called by `cancel`, again and again until the job's thread has ended."""
+        """Called by `cancel` repeatedly until the job's thread has ended."""
 
     def where_it_hangs(self) -> str:
-        """What keeps the job's thread from ending, for a warning."""
+        """What prevents the job's thread from ending, for a warning."""
         return "the underlying engine does not stop it"
 
     def work(self) -> JobStatus:
@@ -96,11 +96,11 @@ class JobThread:
         raise NotImplementedError(type(self).__name__)
 
     def explain_failure(self, error: BaseException) -> EmberflowError:
-        """The error a user sees."""
+        """The error shown to the user."""
         raise NotImplementedError(type(self).__name__)
 
     def restarting(self, error: BaseException, delay_ms: int) -> None:
-        """The job has failed and runs again from its latest checkpoint."""
+        """The job has failed and is about to be restarted from its latest checkpoint."""
         self.metrics.restarts += 1
         _log.warning("the job restarts in %d ms after: %s", delay_ms, self.explain_failure(error))
 

@@ -10,7 +10,7 @@ _DEFAULT_INTERVAL_MS = 1_000
 
 
 class CheckpointPace:
-    """Every interval, counted from beginning to beginning, but never sooner than the pause after the end of one."""
+    """Once per interval, measured from start to start, but never sooner than the minimum pause after the last one ended."""
 
     def __init__(self, config: JobConfig) -> None:
         self._interval_s = (config.checkpoint_interval_ms or _DEFAULT_INTERVAL_MS) / 1000
@@ -21,9 +21,9 @@ class CheckpointPace:
         return max(0.0, self._due - time.monotonic())
 
     def ended(self) -> None:
-        """A checkpoint has ended, or was given up."""
+        """A checkpoint has completed or was aborted."""
         now = time.monotonic()
-        # One that is long overdue is not caught up with.
+        # Do not catch up on checkpoints that are long overdue.
         self._due = max(self._due + self._interval_s, now + self._pause_s)
         if self._due <= now:
             self._due = now + self._interval_s

@@ -1,4 +1,4 @@
-"""Checkpoints of the local engine: state, source positions and prepared sink commits, all or nothing.
+"""Checkpoints of the local engine: state, source positions and prepared sink commits, written atomically.
 
 `FileCheckpoints` writes everything at each checkpoint; `SqliteCheckpoints` (sqlite_checkpoints.py) only what changed.
 """
@@ -37,7 +37,7 @@ _FILE = re.compile(r"chk-(\d{8,})(?:-(\d{6,}))?\.ckpt")
 @stored_type()
 @dataclass(slots=True, kw_only=True)
 class SourceState:
-    """Where each channel of a source is."""
+    """The position of each channel of a source."""
 
     positions: list[Any]
     ended: list[bool]
@@ -46,17 +46,17 @@ class SourceState:
 @stored_type()
 @dataclass(slots=True, kw_only=True)
 class Checkpoint:
-    """Everything but the entries of keyed state, which the store handles by itself."""
+    """Everything except the entries of keyed state, which the store handles itself."""
 
     epoch: int
     sources: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
     scopes: dict[str, list[SavedScope]] = field(default_factory=dict[str, list[SavedScope]])
     prepared: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     sinks: dict[str, Mark] = field(default_factory=dict[str, Mark])
-    """What is known of sinks."""
+    """The marks of sinks."""
 
     def __setstate__(self, state: Any) -> None:
-        # The version before wrote nothing of sinks.
+        # The previous version stored no marks.
         self.sinks = {}
         for name, value in state[1].items():
             setattr(self, name, value)
@@ -64,7 +64,7 @@ class Checkpoint:
 
 class CheckpointStore(Protocol):
     def own(self, fence: Fence) -> None:
-        """A start of the job begins: what older ones still save does not count."""
+        """Called when a start of the job begins: what older starts save from now on does not count."""
         ...
 
     def load(self) -> Checkpoint | None:
@@ -72,15 +72,15 @@ class CheckpointStore(Protocol):
         ...
 
     def entries(self, uid: str) -> dict[Any, Entry]:
-        """Entries to be held in memory from the start (after `load`)."""
+        """Entries to hold in memory from the start (after `load`)."""
         ...
 
     def loader(self, uid: str) -> EntryLoader | None:
-        """Finds entries that are not in memory."""
+        """Loads entries that are not in memory."""
         ...
 
     def pages(self) -> PageStore | None:
-        """Where large values are stored apart from their keys; None if they are not."""
+        """Where large values are stored separately from their keys; None if they are not."""
         ...
 
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
@@ -88,20 +88,20 @@ class CheckpointStore(Protocol):
         ...
 
     def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
-        """State from elsewhere that a job without a checkpoint begins with, by uid; as if `load` had found it."""
+        """Sets the initial state of a job without a checkpoint, by uid; as if `load` had found it."""
         ...
 
     def stored_entries(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]] | None:
-        """All keys of a step as they were last saved; None if they have to be taken from memory."""
+        """All keys of a step as they were last saved; None if they must be taken from memory."""
         ...
 
     def close(self) -> None:
-        """The job has ended."""
+        """Called when the job has ended."""
         ...
 
 
 class NoCheckpoints:
-    """State lives as long as the job."""
+    """State exists only as long as the job."""
 
     def __init__(self) -> None:
         self._adopted: dict[str, dict[Any, Entry]] = {}
@@ -137,8 +137,8 @@ class NoCheckpoints:
 
 
 class FileCheckpoints:
-    """One file per checkpoint: header with length and checksum, then the encoded state. Its name holds the fencing epoch of
-    the start that made it: one that was replaced while it wrote does not replace a checkpoint of the later start."""
+    """One file per checkpoint: a header with length and checksum, then the encoded state. The file name contains the
+    fencing epoch of the start that wrote it, so a replaced start cannot overwrite a checkpoint of the later one."""
 
     def __init__(self, directory: Path, retained: int = _KEPT) -> None:
         self._directory = directory / FILES_FOLDER
@@ -215,7 +215,7 @@ def _fence_of(path: Path) -> int:
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
-    """The newest last: that of the latest start, and of those the latest."""
+    """The checkpoint files, newest last: ordered by start, then by epoch."""
     found = [(match, path) for path in folder.glob("chk-*.ckpt") if (match := _FILE.fullmatch(path.name))]
     return [path for _, path in sorted(found, key=lambda item: (int(item[0][2] or 0), int(item[0][1])))]
 
@@ -229,8 +229,8 @@ def _blame(entries: dict[str, dict[Any, dict[str, Any]]], error: NotSerializable
 
 
 def read_checkpoint(path: Path) -> tuple[Checkpoint, dict[str, dict[Any, dict[str, Any]]]]:
-    """Files appear whole or not at all, so one that fails its check was damaged afterwards: that is never skipped
-    silently, because an older checkpoint would repeat committed output."""
+    """Files appear atomically, so one that fails its check was damaged afterwards: it is never skipped silently, because
+    starting from an older checkpoint would repeat committed output."""
     data = path.read_bytes()
     body = data[_HEADER.size :]
     if len(data) >= _HEADER.size:

@@ -1,4 +1,4 @@
-"""The local engine's door: checks a job and starts it."""
+"""The entry point of the local engine: checks a job and starts it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATE_BACKENDS = ("memory", "sqlite")
 
 
 class LocalEngine:
-    """Everything in this process. Options: `state_backend` ("memory" or "sqlite"), `clock` (for tests)."""
+    """Runs everything in this process. Options: `state_backend` ("memory" or "sqlite"), `clock` (for tests)."""
 
     name = "local"
     default_parallelism = 1
@@ -39,7 +39,7 @@ class LocalEngine:
         check_savepoint(graph, config)
         own = None
         if restarts(config) and config.checkpoint_dir is None:
-            # Somewhere to go back to, for the life of the job.
+            # Restarts need checkpoints: keep them in a temporary directory as long as the job runs.
             own = tempfile.mkdtemp(prefix="emberflow-job-")
             config = replace(config, checkpoint_dir=own)
         ownership = own_directory(config)
@@ -55,7 +55,7 @@ class LocalEngine:
             raise
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> LocalFrame:
-        """Runs the job to its end and returns the table."""
+        """Runs the job to completion and returns the table."""
         (sink,) = [node.spec.sink for node in graph.sinks if isinstance(node.spec, SinkSpec)]
         assert isinstance(sink, DataFrameSink)
         columns = column_names(sink.schema)
@@ -90,17 +90,17 @@ def _store(config: JobConfig) -> CheckpointStore:
 
 
 def stored_backend(directory: Path) -> str | None:
-    """Which backend has written checkpoints there."""
+    """The backend that has written checkpoints there."""
     if (directory / SQLITE_FILE).exists():
         return "sqlite"
     return "memory" if any((directory / FILES_FOLDER).glob("chk-*.ckpt")) else None
 
 
 def has_checkpoint(directory: str | None) -> bool:
-    """Whether a job would go on from there."""
+    """Whether a job would continue from there."""
     if directory is None:
         return False
-    # One that is known and has been lost counts: the job must not begin without it.
+    # A checkpoint that is recorded but lost counts: the job must not start without it.
     if read_latest(Path(directory)) is not None:
         return True
     if (Path(directory) / SQLITE_FILE).exists():

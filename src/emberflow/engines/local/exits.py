@@ -16,17 +16,17 @@ _EMPTY = Batch([])
 
 
 class Hold(Enum):
-    """How long watermarks wait at an exit. The end of the input never waits."""
+    """How long watermarks are held back at an exit. The end of the input is never held back."""
 
     NOT = "not"
     UNTIL_RELEASE = "until_release"
-    """Unordered sources: until what was read in one go is through."""
+    """Unordered sources: until everything read in one round has been sent."""
     UNTIL_END = "until_end"
-    """Batch mode: event time moves once."""
+    """Batch mode: event time advances once."""
 
 
 class ExchangeExit:
-    """Partitions records over the inboxes of the next stage; watermarks go to all of them."""
+    """Partitions records over the inboxes of the next stage; broadcasts watermarks to all of them."""
 
     def __init__(
         self, exchange: Exchange, channel: int, inboxes: Sequence[Inbox], groups: KeyGroups, hold: Hold
@@ -68,7 +68,7 @@ class ExchangeExit:
             self._put(subtask, _EMPTY, watermark)
 
     def release(self) -> None:
-        """The end of a batch of an unordered source: its watermark counts now."""
+        """Ends a batch of an unordered source: its watermark takes effect now."""
         if self._hold is Hold.UNTIL_RELEASE and self._held != MIN_WATERMARK:
             held, self._held = self._held, MIN_WATERMARK
             for subtask in range(len(self._inboxes)):

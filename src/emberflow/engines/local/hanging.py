@@ -1,5 +1,5 @@
-"""Why a local job does not stop: which step's code its thread is in, or which step's calls ignore being cancelled; and an
-event loop that ends in spite of such calls."""
+"""Why a local job does not stop: which step's code its thread is in, or which step's calls ignore their cancellation. Also
+an event loop that ends in spite of such calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger("emberflow")
 
 
 def step_of_thread(thread_id: int | None) -> str:
-    """The step whose code a thread is in, and the line; empty if it is in none."""
+    """The step whose code a thread is running, and the line; empty if there is none."""
     innermost = frame = sys._current_frames().get(thread_id or 0)
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), Operator):
@@ -30,14 +30,14 @@ def step_of_thread(thread_id: int | None) -> str:
 
 
 def steps_with_calls(graph: JobGraph, uids: Iterable[str]) -> str:
-    """The steps whose calls are still running; empty if there are none."""
+    """The steps that still have calls in flight; empty if there are none."""
     nodes = {node.uid: node for node in graph.stream_graph.nodes}
     names = sorted({repr(nodes[uid].name) if uid in nodes else repr(uid) for uid in uids})
     return f"calls of step {', '.join(names)} continue although they were cancelled" if names else ""
 
 
 def run_to_its_end(main: Coroutine[Any, Any, T], patience_s: float) -> T:
-    """As `asyncio.run`, which waits for ever for a coroutine that swallows its cancellation: this one leaves it behind."""
+    """Like `asyncio.run`, but abandons a coroutine that swallows its cancellation instead of waiting for it forever."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     left = set[asyncio.Task[Any]]()

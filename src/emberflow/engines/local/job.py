@@ -1,7 +1,7 @@
-"""A running local job: builds the tasks, runs them on an event loop in a thread of its own, checkpoints them.
+"""A running local job: builds the tasks, runs them on an event loop in its own thread, and checkpoints them.
 
-A checkpoint is taken at rest: sources pause, queues and calls run empty, then everything is written at once. In one
-process that costs milliseconds and needs no barriers.
+A checkpoint is taken at rest: sources pause, queues and calls drain, then everything is written at once. In one process
+that takes milliseconds and needs no barriers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from emberflow.savepoints.wiring import Wiring
 
 _log = logging.getLogger("emberflow")
 _PATIENCE_S = 5.0
-"""How long calls may take to end once they were cancelled."""
+"""How long cancelled calls may take to end."""
 
 
 class LocalJob(JobThread):
@@ -93,7 +93,7 @@ class LocalJob(JobThread):
     def ask_to_stop(self) -> None:
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None:
-            # A loop that has ended in between has nothing left to stop.
+            # A loop that has ended in the meantime has nothing left to stop.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(stop.set)
 
@@ -157,7 +157,7 @@ class LocalJob(JobThread):
         return CallStoreLocation.in_directory(home, self.job_id, call_store_option(self.config))
 
     async def _main(self) -> bool:
-        """True if the job was canceled before its end."""
+        """True if the job was canceled before it finished."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         if self.canceled.is_set():
             return True
@@ -178,7 +178,7 @@ class LocalJob(JobThread):
             tasks.abort()
             raise
         finally:
-            # Calls first: they may still use what the functions' close() ends.
+            # Calls first: they may still use resources that the functions' close() releases.
             await calls.cancel(_PATIENCE_S)
             left = steps_with_calls(self._graph, calls.running_for)
             if left:
@@ -190,11 +190,11 @@ class LocalJob(JobThread):
                     self._log.close()
 
     def _open(self, calls: LoopCalls) -> JobTasks:
-        """The tasks as the latest checkpoint, or a savepoint, left them; what that had prepared is committed."""
+        """The tasks as restored from the latest checkpoint or a savepoint; commits the outputs that it had prepared."""
         committed: dict[str, Committed] = {}
         if self._ownership is not None:
             self._fence = self._ownership.next_epoch(newest_start(self._graph, self.job_id))
-            # Before anything is loaded: what a replaced owner has not saved by now is not saved any more.
+            # Before anything is loaded: from now on, a replaced owner cannot save anything.
             self._store.own(self._fence)
             committed = take_over_sinks(self._graph, self.job_id, self._fence)
         restored = self._store.load()
@@ -232,8 +232,8 @@ class LocalJob(JobThread):
         return tasks
 
     def _check_sinks(self, committed: dict[str, Committed], restored: Checkpoint | None) -> None:
-        """Raises SinkMismatch unless the state is that of the sinks. A checkpoint is saved before its output is committed,
-        so sinks are where it is, or one epoch behind it."""
+        """Raises SinkMismatch unless the state matches the sinks. A checkpoint is saved before its output is committed, so
+        sinks are at the same epoch or one behind."""
         state = StateEpochs(
             directory=str(self.config.checkpoint_dir),
             newest=-1 if restored is None else restored.epoch,
@@ -251,7 +251,7 @@ class LocalJob(JobThread):
         return self.config.checkpoint_dir is not None or self.config.checkpoint_interval_ms is not None
 
     async def _work(self, tasks: JobTasks, rest: RestPoint, failure: asyncio.Future[None]) -> bool:
-        """Runs everything to its end, or until the job is canceled."""
+        """Runs everything to completion, or until the job is canceled."""
         assert self._stop is not None
         running = [asyncio.ensure_future(task.run()) for task in tasks.all]
         stop = asyncio.ensure_future(self._stop.wait())
@@ -272,7 +272,7 @@ class LocalJob(JobThread):
                     if item is not stop and item is not asked:
                         item.result()
                 if stop.done():
-                    # While the tasks still run: what is on its way belongs to the last checkpoint.
+                    # While the tasks still run: records in flight belong to the final checkpoint.
                     tasks.gate.clear()
                     if await self._rests_at_last(rest):
                         self._checkpoint(tasks)
@@ -294,7 +294,7 @@ class LocalJob(JobThread):
             await asyncio.gather(stop, asked, return_exceptions=True)
 
     async def _rests_at_last(self, rest: RestPoint) -> bool:
-        """Whether a canceled job came to rest soon enough for a last checkpoint."""
+        """Whether a canceled job came to rest soon enough for a final checkpoint."""
         return self._checkpoints and await rest.reach_within(self.grace_s)
 
     async def _rests_in_time(self, rest: RestPoint) -> bool:
@@ -310,9 +310,9 @@ class LocalJob(JobThread):
         return False
 
     def _checkpoint(self, tasks: JobTasks) -> bool:
-        """True if a savepoint was taken that ends the job."""
+        """True if a savepoint was created that ends the job."""
         if self.abandoned.is_set():
-            # Whoever canceled the job may have started it again.
+            # The job may have been started again after it was canceled.
             raise EngineFailed("the job was canceled and abandoned; nothing more is committed")
         for task in tasks.all:
             task.stage.sync()
@@ -329,7 +329,7 @@ class LocalJob(JobThread):
                 sinks=marks,
             )
             if self._log is not None:
-                # Actions that end from here on are not part of it, also if it is found in spite of a failure below.
+                # Actions that end from now on do not belong to it, even if it is found after a failure below.
                 self._log.count_for(self._epoch + 1, attempt=self._fence.epoch)
             # Durable first, then visible: a crash in between commits the same parts again after the restart.
             size = self._store.save(checkpoint, tasks.scopes())
@@ -345,7 +345,7 @@ class LocalJob(JobThread):
         return stops
 
     def _savepoint(self, request: SavepointRequest, checkpoint: Checkpoint, tasks: JobTasks) -> bool:
-        """True if the job ends with it. One that cannot be written does no harm to the job."""
+        """True if the job ends with it. A savepoint that cannot be written does not affect the job."""
         watch = Stopwatch()
         try:
             if self._log is not None:

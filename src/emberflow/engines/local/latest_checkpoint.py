@@ -1,7 +1,7 @@
-"""Which checkpoint of a job is the newest, in a small file of its own: a store that has lost it cannot go unnoticed.
+"""Which checkpoint of a job is the newest, in a separate small file: detects that a store has lost it.
 
-Written behind every checkpoint, before its output becomes visible. A crash in between leaves the number of the one before,
-which is no harm: newer state than the file speaks of is whole as well.
+Written after every checkpoint, before its output becomes visible. A crash in between leaves the number of the previous
+one, which does no harm: state that is newer than the file says is complete as well.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LOST = (
 
 
 At = tuple[int, int]
-"""The fencing epoch of the start that made a checkpoint, and the checkpoint's epoch. A start that was replaced while it
-wrote may have come further than the one that goes on."""
+"""The fencing epoch of the start that wrote a checkpoint, and the checkpoint's epoch. A start that was replaced while
+writing may have reached a higher epoch than the one that continues."""
 
 
 def write_latest(directory: Path, at: At) -> None:
@@ -29,7 +29,7 @@ def write_latest(directory: Path, at: At) -> None:
 
 
 def read_latest(directory: Path) -> At | None:
-    """The newest checkpoint that is known to have been complete; None if none is known."""
+    """The newest checkpoint known to have been complete; None if none is known."""
     path = directory / NAME
     advice = f"delete it and start again: {path} only names the newest checkpoint, which is then not checked"
     try:
@@ -43,7 +43,7 @@ def read_latest(directory: Path) -> At | None:
 
 
 def check_latest(directory: Path, found: At | None, where: str) -> None:
-    """Raises CorruptData if the newest checkpoint that was found is older than the newest there was."""
+    """Raises CorruptData if the newest checkpoint found is older than the newest one recorded."""
     latest = read_latest(directory)
     if latest is not None and (found is None or found < latest):
         has = "none" if found is None else f"checkpoint {found[1]}"

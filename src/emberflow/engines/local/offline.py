@@ -1,4 +1,4 @@
-"""A savepoint of a local job's checkpoint directory."""
+"""Creates a savepoint from a local job's checkpoint directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def create(
     target: str,
     master: str | None,
 ) -> list[str]:
-    """See `engines/job/offline_savepoint.py`; there is no master here."""
+    """See `engines/job/offline_savepoint.py`; `master` is not used."""
     store = SqliteCheckpoints(home) if (home / SQLITE_FILE).exists() else FileCheckpoints(home)
     checkpoint = store.load()
     if checkpoint is None:

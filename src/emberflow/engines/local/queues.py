@@ -1,7 +1,7 @@
-"""Bounded hand-over between tasks.
+"""Bounded queues between tasks.
 
-Operators never wait, so a batch may overfill a queue; the task that did it then waits for room before it takes
-its next input. Memory is bounded by the limit plus what one input batch produces.
+Operators never block, so a batch may overfill a queue; the task that caused it then waits for room before it takes its
+next input. Memory is bounded by the limit plus what one input batch produces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LIMIT_RECORDS = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What one channel sends: records, then its watermark."""
+    """What one channel sends: records, followed by its watermark."""
 
     input_index: int
     channel: ChannelId
@@ -37,7 +37,7 @@ class Inbox:
         self._room = asyncio.Event()
         self._room.set()
         self.held: Callable[[], bool] = lambda: False
-        """Whether the task behind this queue, or one behind that, waits for calls to end."""
+        """Whether the task that reads this queue, or one downstream of it, waits for calls to complete."""
 
     def put(self, item: Item) -> None:
         self._items.append(item)

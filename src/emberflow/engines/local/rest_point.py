@@ -1,6 +1,6 @@
-"""Bringing the tasks of a local job to rest: nothing is in flight any more but what keyed state can hold.
+"""Brings the tasks of a local job to rest: nothing is in flight except what keyed state can hold.
 
-Checkpoints are taken there. Whoever asks has paused the sources before, or they have ended.
+Checkpoints are taken there. The caller has paused the sources, or they have ended.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from emberflow.engines.local.task_builder import JobTasks
 
 class RestPoint:
     def __init__(self, tasks: JobTasks, calls: LoopCalls, failure: asyncio.Future[None]) -> None:
-        """`failure` is set when a call fails that nobody waits for."""
+        """`failure` is set when a call fails that no task waits for."""
         self._tasks = tasks
         self._calls = calls
         self._failure = failure
 
     async def reach(self) -> None:
-        """Returns at rest; raises what a task or a call has failed with."""
+        """Returns at rest; raises the failure of a task or a call."""
         tasks, failure = self._tasks, self._failure
         self._calls.nudge()
         while not tasks.at_rest or tasks.calls_to_drain:
@@ -32,7 +32,7 @@ class RestPoint:
             failure.result()
 
     async def reach_within(self, limit_s: float | None) -> bool:
-        """Whether the job came to rest in time; None is any time."""
+        """Whether the job came to rest in time; None means no limit."""
         limit = asyncio.timeout(limit_s)
         try:
             async with limit:

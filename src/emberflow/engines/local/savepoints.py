@@ -1,4 +1,4 @@
-"""Savepoints of the local engine: taken from a running job at a checkpoint, or of a checkpoint directory."""
+"""Savepoints of the local engine: created from a running job at a checkpoint, or from a checkpoint directory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SavepointRequest:
 
 
 class SavepointRequests:
-    """What other threads ask of a running job. The job is woken up, takes a checkpoint and serves them all."""
+    """Savepoints that other threads request from a running job. The job wakes up, takes a checkpoint and serves them all."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class SavepointRequests:
         return request.done.result()
 
     def connect(self, loop: asyncio.AbstractEventLoop) -> asyncio.Event:
-        """The event that says somebody asked."""
+        """The event that signals a request."""
         event = asyncio.Event()
         with self._lock:
             self._wake = lambda: _quietly(loop, event)
@@ -66,7 +66,7 @@ class SavepointRequests:
             return found
 
     def close(self) -> None:
-        """The job has ended: nobody is served any more."""
+        """Called when the job has ended: no further requests are served."""
         with self._lock:
             self._over = True
             left = list(self._waiting)
@@ -79,7 +79,7 @@ def _quietly(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
     try:
         loop.call_soon_threadsafe(event.set)
     except RuntimeError:
-        pass  # The loop has ended; whoever closes the requests answers.
+        pass  # The loop has ended; `close` answers the request.
 
 
 def write_savepoint(
@@ -92,8 +92,8 @@ def write_savepoint(
     store: CheckpointStore,
     calls: CallStoreLocation | None,
 ) -> None:
-    """A checkpoint as a savepoint. `entries` gives the keys of a step with their values, `calls` says where the log of durable
-    calls is kept, if there is one."""
+    """Writes a checkpoint as a savepoint. `entries` returns the keys of a step with their values, `calls` is the location
+    of the durable call log, if there is one."""
     with SavepointWriter(
         path,
         job_name=wiring.job_name,
@@ -120,7 +120,7 @@ def write_savepoint(
 def live_entries(
     scopes: dict[str, list[Scope]], store: CheckpointStore
 ) -> Callable[[str], Iterator[tuple[Any, dict[str, Any]]]]:
-    """The keys of a job that has just stored a checkpoint: from its store, where that has them all, else from memory."""
+    """The keys of a job that has just stored a checkpoint: from its store if that has them all, else from memory."""
 
     def entries(uid: str) -> Iterator[tuple[Any, dict[str, Any]]]:
         stored = store.stored_entries(uid)
@@ -134,7 +134,7 @@ def live_entries(
 
 
 def begin_from(start: SavepointStart, store: CheckpointStore) -> Checkpoint:
-    """The checkpoint that a job begins with; keyed state goes into the store."""
+    """The checkpoint that a job starts with; keyed state is put into the store."""
     store.adopt({uid: start.entries(uid) for uid in start.steps})
     return Checkpoint(
         epoch=start.reader.manifest.epoch,

@@ -1,7 +1,7 @@
-"""Rows of SQLite with a checksum each, and one over all of them: SQLite itself notices no changed byte.
+"""SQLite rows with a checksum each, and one over all of them: SQLite itself does not detect a changed byte.
 
-A row's checksum covers its place, so that one that has wandered is noticed too. The sum of all rows is stored with every
-transaction: rows that are missing, or of another transaction than the rest, do not add up.
+A row's checksum covers its location, so a row in the wrong place is detected too. The sum of all checksums is stored with
+every transaction: rows that are missing, or come from another transaction than the rest, do not add up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zlib import crc32
 from emberflow.errors import CheckpointError, CorruptData, describe_cause
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR)
-"""The last one is a mistake in a statement; these never change, so the tables must have."""
+"""The last one is an error in a statement; the statements never change, so the tables must have."""
 _TABLES = {
     "checkpoint": "(id integer primary key, data blob, crc integer)",
     "entries": "(uid text, hash integer, data blob, crc integer, primary key(uid, hash)) without rowid",
@@ -38,10 +38,10 @@ class SealedRows:
         self._sum = 0
         self._count = 0
         self.fence = 0
-        """The fencing epoch of the start that made the checkpoint."""
+        """The fencing epoch of the start that wrote the checkpoint."""
 
     def prepare(self) -> None:
-        """Makes the tables; those of the version before get their checksums."""
+        """Creates the tables; adds checksums to those of the previous version."""
         for table, columns in _TABLES.items():
             self._db.execute(f"create table if not exists {table}{columns}")
         old = [
@@ -116,7 +116,7 @@ class SealedRows:
     # entries
 
     def entry(self, uid: str, digest: int) -> tuple[bytes, int] | None:
-        """The row and its checksum, which `put_entry` wants to know."""
+        """The row and its checksum, which `put_entry` needs."""
         with self.reading():
             query = "select data, crc from entries where uid = ? and hash = ?"
             row = self._db.execute(query, (uid, digest)).fetchone()
@@ -189,7 +189,7 @@ class SealedRows:
     def explained(self, error: sqlite3.Error) -> CheckpointError | sqlite3.Error:
         """CorruptData if the file is damaged, else the error itself."""
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        # Text that is no text, as a flipped bit leaves it, has no code.
+        # Text that cannot be decoded, as a flipped bit leaves it, has no error code.
         if code in _DAMAGED or "Could not decode" in str(error):
             return self._corrupt(describe_cause(error))
         return error

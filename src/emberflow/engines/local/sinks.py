@@ -13,7 +13,7 @@ from emberflow.plan.specs import SinkSpec
 
 
 class SinkExit:
-    """A sink at the end of one task's chain."""
+    """A sink at the end of a task's chain."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class SinkExit:
             raise sink_failed(self._node.name, "write", error) from error
 
     def on_watermark(self, watermark: int) -> None:
-        """Sinks do not look at event time."""
+        """Sinks ignore event time."""
 
     def prepare(self) -> Any:
-        """Ends the epoch: what must be committed once the checkpoint is durable."""
+        """Ends the epoch; returns what must be committed once the checkpoint is durable."""
         writer, self._writer = self._writer, None
         try:
             return None if writer is None else writer.prepare()

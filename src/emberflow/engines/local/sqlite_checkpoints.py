@@ -1,7 +1,7 @@
 """Keyed state in SQLite: a checkpoint is one transaction that writes the keys that changed.
 
-Keys are found by their stable hash; a row holds all keys of one hash, because equal keys may pickle differently. Rows carry
-checksums (`sealed_rows.py`), and everything is read once when a job starts.
+Keys are looked up by their stable hash; a row holds all keys with one hash, because equal keys may pickle differently.
+Rows carry checksums (`sealed_rows.py`), and everything is read once when a job starts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from emberflow.state.pages import PageStore
 SQLITE_FILE = "state.db"
 _ADOPTED_AT_ONCE = 10_000
 _CACHED_ENTRIES = 200_000
-"""Clean entries above this number leave memory after a checkpoint."""
+"""Clean entries above this number are evicted from memory after a checkpoint."""
 
 
 class SqliteCheckpoints:
@@ -38,7 +38,7 @@ class SqliteCheckpoints:
         self._fence = Fence()
         try:
             make_folders(directory)
-            # SQLite gives its other files the mode of this one.
+            # SQLite creates its other files with the mode of this one.
             os.close(open_private(directory / SQLITE_FILE, os.O_RDWR | os.O_CREAT))
             self._db = sqlite3.connect(directory / SQLITE_FILE, isolation_level=None, check_same_thread=False)
             self._rows = SealedRows(self._db, directory / SQLITE_FILE)
@@ -54,7 +54,7 @@ class SqliteCheckpoints:
             raise self._explained(error) from error
 
     def has_checkpoint(self) -> bool:
-        """Without looking at anything else."""
+        """Checks nothing else."""
         return self._rows.checkpoint() is not None
 
     def own(self, fence: Fence) -> None:
@@ -64,7 +64,7 @@ class SqliteCheckpoints:
             self._db.execute("insert or replace into owner values(1, ?)", (fence.epoch,))
 
     def _check_owner(self) -> None:
-        """Inside of a transaction, so that no other start can come in between."""
+        """Called inside a transaction, so that no other start can intervene."""
         row = self._db.execute("select fencing_epoch from owner where id = 1").fetchone()
         if row is not None and row[0] > self._fence.epoch:
             raise self._fence.lost()
@@ -104,7 +104,7 @@ class SqliteCheckpoints:
         return size
 
     def adopt(self, steps: dict[str, Iterator[tuple[Any, Entry]]]) -> None:
-        # A start that was broken off before its first checkpoint may have left something.
+        # A start that was interrupted before its first checkpoint may have left something.
         with self._transaction():
             self._rows.clear()
             for uid, entries in steps.items():
@@ -172,7 +172,7 @@ class SqliteCheckpoints:
 
 
 class _Pages:
-    """Pages of all steps; their numbers are SQLite's row numbers."""
+    """Pages of all steps; their numbers are SQLite's row ids."""
 
     def __init__(self, rows: SealedRows) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""From a job graph to local tasks, fresh or restored from a checkpoint."""
+"""Builds local tasks from a job graph, new or restored from a checkpoint."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class JobTasks:
 
     @property
     def waits_for_calls(self) -> bool:
-        """Whether only the end of a call can bring the job on."""
+        """Whether the job can make progress only when a call completes."""
         return bool(self.calls_to_drain) or any(task.stage.full for task in self.all)
 
     @contextlib.contextmanager
     def saving(self) -> Generator[None]:
-        """Keyed state may be stored inside this block, runs in flight included."""
+        """Keyed state may be stored inside this block, including runs in flight."""
         keyed = [task for tasks in self.keyed.values() for task in tasks]
         for task in keyed:
             task.before_save()
@@ -117,7 +117,7 @@ class JobTasks:
                 sink.abort()
 
     def close(self) -> None:
-        """Closes everything, then raises what went wrong first."""
+        """Closes everything, then raises the first error."""
         failures: list[Exception] = []
         for task in self.all:
             try:
@@ -155,7 +155,7 @@ class _Exits:
 
 
 class TaskBuilder:
-    """Wires the stages of one job, from the last to the first."""
+    """Wires the stages of one job, from last to first."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class TaskBuilder:
         self._inboxes: dict[int, list[Any]] = {}
         self._channels: dict[int, int] = {}
         self._sources: dict[str, SourceState] = {}
-        """By uid, where each source goes on."""
+        """uid -> where the source continues."""
         self._sink_writers: dict[int, int] = {}
         self._batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
         without_checkpoints = config.checkpoint_dir is None and config.checkpoint_interval_ms is None
@@ -210,7 +210,7 @@ class TaskBuilder:
             {uid: len(source.positions) for uid, source in self._sources.items()},
             lambda node: node.parallelism or self._config.parallelism,
         )
-        # From the last stage to the first, so that a stage's targets have inboxes when it is wired.
+        # From last to first, so that a stage's targets have inboxes when it is wired.
         for stage in sorted(graph.stages, key=lambda item: -item.level):
             if stage.kind is StageKind.KEYED:
                 self._keyed(stage)
@@ -227,7 +227,7 @@ class TaskBuilder:
             )
 
         def make_sink(node: StreamNode) -> SinkExit:
-            # Several stages may feed one sink, so its writers are numbered across all of them.
+            # Several stages may feed one sink, so its writers are numbered across all stages.
             number = self._sink_writers[node.id] = self._sink_writers.get(node.id, -1) + 1
             return SinkExit(
                 node, number, self._job_id, self._metrics, self._fence.epoch, immediate=self._immediate
@@ -340,7 +340,7 @@ class TaskBuilder:
 
 
 def _share(stored: list[SavedScope], owns: Callable[[Any], bool], channels: set[ChannelId]) -> SavedScope:
-    """One subtask's share of what all subtasks of the stage had stored; their number may have changed."""
+    """One subtask's share of what all subtasks of the stage had stored; the parallelism may have changed."""
 
     def timers(field: str) -> list[tuple[int, list[Any]]]:
         return [

@@ -1,5 +1,5 @@
-"""The two kinds of local tasks. Both are plain coroutines on the job's event loop: whatever they do between two
-`await`s happens undisturbed."""
+"""The two kinds of local tasks. Both are plain coroutines on the job's event loop: between two `await`s they run without
+interruption."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Task:
         self.failure: BaseException | None = None
 
     async def run(self) -> None:
-        """Works until the task's input has ended."""
+        """Runs until the task's input has ended."""
         try:
             await self.work()
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            # Whoever waits for the job to come to rest must learn of it too.
+            # Code that waits for the job to come to rest must see it too.
             self.failure = error
             raise
 
@@ -53,7 +53,7 @@ class Task:
         raise NotImplementedError(type(self).__name__)
 
     async def room(self) -> None:
-        """Waits until every task behind this one, and its own asynchronous steps, can take more."""
+        """Waits until every downstream task, and the task's own asynchronous steps, can accept more."""
         for inbox in self.downstream:
             if inbox.full:
                 await inbox.room()
@@ -66,10 +66,10 @@ class Task:
         return self.must_wait()
 
     def waited(self) -> None:
-        """Some time has passed while what is behind this task was full."""
+        """Called after the task has waited for downstream tasks to have room."""
 
     def held(self) -> bool:
-        """Whether this task or one behind it has as many calls in flight as it may."""
+        """Whether this task or one downstream of it has reached its limit of calls in flight."""
         return self.stage.full or any(inbox.held() for inbox in self.downstream)
 
     def must_wait(self) -> bool:
@@ -120,7 +120,7 @@ class SourceTask(Task):
                 self._metrics.source_idle_ms += self._passed_ms()
 
     async def _read_round(self) -> bool:
-        """Reads until the source has nothing more to give for now."""
+        """Reads until the source has no more records for now."""
         limit = self._limit()
         if limit == 0:
             return False
@@ -147,13 +147,13 @@ class SourceTask(Task):
             if chunk.end:
                 return True
             await self.room()
-            # Let the tasks behind this one work: the loop runs whoever is ready in turn.
+            # Let downstream tasks run: the loop runs ready tasks in turn.
             await asyncio.sleep(0)
             if self._source_is_paced():
                 return True
 
     def _pause_s(self) -> float:
-        """How long there is nothing to read, as far as the source can say."""
+        """How long the source will have nothing to read, if it knows."""
         if not self._source_is_paced():
             return _IDLE_S
         due_ms = self._source.due_ms(self._channel, self.position) - self._elapsed_ms()
@@ -163,7 +163,7 @@ class SourceTask(Task):
         return self._source.available(self._channel, self.position, self._elapsed_ms()) is not None
 
     def _elapsed_ms(self) -> int:
-        """Since the channel's start. A clock that is set back must not stop the source until it has caught up."""
+        """Milliseconds since the channel's start. Setting the clock back must not stop the source until it has caught up."""
         now_ms = self._clock.now_ms()
         if now_ms < self._last_ms:
             self._started_ms -= self._last_ms - now_ms
@@ -176,7 +176,7 @@ class SourceTask(Task):
 
 
 class KeyedTask(Task):
-    """Serves a share of the keys of a keyed stage."""
+    """Processes a share of the keys of a keyed stage."""
 
     def __init__(self, *args: Any, scope: Scope, metrics: JobMetrics, idle_check_s: float | None) -> None:
         super().__init__(*args)
@@ -196,8 +196,8 @@ class KeyedTask(Task):
         self._wake.set()
 
     def must_wait(self) -> bool:
-        # While a checkpoint wants the queues empty, what is in them goes into state: calls may take long, a checkpoint
-        # may not. Sources wait all the same, so that this is no way around the limit.
+        # While a checkpoint drains the queues, their contents go into state: calls may take long, a checkpoint must not.
+        # Sources are paused at that time, so this does not bypass the limit.
         return self.gate.is_set() and self.held()
 
     def before_save(self) -> None:
@@ -207,7 +207,7 @@ class KeyedTask(Task):
         self._head.after_save()
 
     async def work(self) -> None:
-        # After a restart event time may already be further than what was sent: nobody else would say so again.
+        # After a restart, event time may already be ahead of what upstream has sent: no upstream task would send it again.
         self._head.merge_watermarks()
         self._head.resume()
         while not self.scope.ended:
