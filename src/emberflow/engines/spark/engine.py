@@ -1,4 +1,4 @@
-"""The Spark engine's door: checks a job, translates it, starts it."""
+"""The entry point of the Spark engine: checks a job, translates it, starts it."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ DEFAULT_TRIGGER_MS = 100
 DEFAULT_TICK_MS = 500
 DEFAULT_DEADLINE_MS = 1_000
 FRAME_PARTITIONS = 16
-"""What key groups of a DataFrame without a checkpoint directory are spread over, whatever its parallelism: a query that
-is started again with another one must find its state under the same numbers."""
+"""The number of partitions that key groups of a DataFrame without a checkpoint directory are spread over, whatever its
+parallelism: a query that is started again with another one must find its state under the same numbers."""
 LONGEST_TRIGGER_MS = 50_000
-"""Spark ends Python workers that had nothing to do for a minute, and with them their calls."""
+"""Spark ends Python workers that were idle for a minute, and with them their calls."""
 
 
 class SparkEngine:
-    """Options: `trigger_ms` (time between micro-batches), `deadline_ms` (how long one waits for agents' calls),
+    """Options: `trigger_ms` (interval between micro-batches), `deadline_ms` (how long one waits for agents' calls),
     `call_store` (where the durable call log is kept), `max_records_per_batch`."""
 
     name = "spark"
@@ -109,7 +109,7 @@ class SparkEngine:
         fence = NO_FENCE
         if ownership is not None:
             fence = ownership.next_epoch(newest_start(graph, manifest.job_id))
-        # Spark's state is bound to the number of partitions it was made with.
+        # Spark's state is bound to the number of partitions with which it was created.
         config = replace(config, parallelism=manifest.parallelism, max_parallelism=manifest.max_parallelism)
         work = Path(tempfile.mkdtemp(prefix="emberflow-job-"))
         home = Path(config.checkpoint_dir).resolve() if config.checkpoint_dir else work
@@ -133,7 +133,7 @@ class SparkEngine:
             self.session.addTag(tag)
             if start is not None:
                 commit_prepared(start, graph)
-                # A query that has committed a batch of its own has taken everything over.
+                # Once a query has committed its own batch, the savepoint is no longer needed.
                 translation.start = None if has_checkpoint(str(home)) else start
             if spec.batch:
                 return self._run_batch(translation, spec, sinks)
@@ -163,7 +163,7 @@ class SparkEngine:
 
     def to_dataframe(self, graph: JobGraph, config: JobConfig) -> Any:
         """The plan without a query: the caller reads or starts it. With a checkpoint directory, agents' durable calls and
-        decisions are kept there for one streaming query, which the caller gives a `checkpointLocation` of its own."""
+        decisions are kept there for one streaming query, to which the caller gives its own `checkpointLocation`."""
         check_capabilities(graph, config, self.name)
         (node,) = graph.sinks
         schema = node.spec.sink.schema  # pyright: ignore[reportAttributeAccessIssue]
@@ -172,7 +172,7 @@ class SparkEngine:
         translation = self._translation(spec, errors=errors)
         wanted = query_settings(spec.parallelism, "")
         for name, value in wanted.items():
-            # The caller starts the query, so these have to stay.
+            # The caller starts the query later, so these settings must stay.
             self.session.conf.set(name, value)
         return translation.decoded(translation.plan(), sink_dest(0), schema)
 
@@ -195,7 +195,7 @@ class SparkEngine:
                 "checkpoint_dir in addition to the query's own checkpointLocation; otherwise a query that is restarted after "
                 "a crash makes calls again and may lose output"
             )
-        # A directory of its own: the caller may run any number of these, and none may see another one's calls.
+        # A separate directory: the caller may run any number of these, and they must not see each other's calls.
         home = Path(tempfile.mkdtemp(prefix="emberflow-frame-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         spec = self._spec(graph, config, f"frame{new_job_id()}", home)
@@ -259,7 +259,7 @@ class SparkEngine:
                 cause="Spark terminates Python workers that were idle for a minute, and with them their calls",
                 way_out="choose a shorter trigger",
             )
-        # Spark writes below it by the umask.
+        # Spark creates files below it according to the umask.
         make_private_folder(home / "spark")
         checkpoint = str(home / "spark")
         wanted = query_settings(spec.parallelism, checkpoint)
@@ -285,7 +285,7 @@ _frame_owners: dict[Path, Ownership] = {}
 
 
 def _own_for_frames(home: Path, config: JobConfig) -> Ownership:
-    """A DataFrame owns its checkpoint directory as long as this process lives; the latest one in it does."""
+    """A DataFrame owns its checkpoint directory as long as this process runs, or until a later DataFrame takes it over."""
     owned = _frame_owners.get(home) or own_directory(config)
     assert owned is not None
     _frame_owners[home] = owned
@@ -297,7 +297,7 @@ def sinks_of(graph: JobGraph) -> list[Sink[Any]]:
 
 
 def _ticking_stage(graph: JobGraph) -> int | None:
-    """The first source that is read by a planner of ours, if runs may be parked at all."""
+    """The first source that is read by one of our planners, if runs may be parked at all."""
     if not any(graph.traits_of(stage).may_park for stage in graph.stages):
         return None
     for stage in graph.stages:

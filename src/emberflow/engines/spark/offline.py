@@ -1,4 +1,4 @@
-"""A savepoint of a Spark job's checkpoint directory; a session reads the state."""
+"""Creates a savepoint from a Spark job's checkpoint directory; a session reads the state."""
 
 from __future__ import annotations
 

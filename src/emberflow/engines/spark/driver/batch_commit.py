@@ -1,8 +1,8 @@
-"""Committing a micro-batch: what its tasks prepared becomes visible in all sinks.
+"""Commits a micro-batch: makes what its tasks prepared visible in all sinks.
 
-Called by Spark on the driver after all tasks of a batch have ended, possibly again for the same batch. Records that
-are wanted in the driver (print, collect) are committed as one file per batch in the job's client folder, which the
-driver reads in order (`ClientFolder`).
+Called by Spark on the driver after all tasks of a batch have ended, possibly again for the same batch. Records for the
+driver (print, collect) are committed as one file per batch in the job's client folder, which the driver reads in order
+(`ClientFolder`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emberflow.events.stored_files import write_atomically
 
 
 def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
-    """All tasks of a batch are done: their parts become visible. May be called again for the same batch."""
+    """Called when all tasks of a batch have ended, possibly again for the same batch: makes their parts visible."""
     spec = load_spec(data)
     spec.fence.check()
     outputs = [TaskOutput.from_bytes(message) for message in messages]
@@ -43,14 +43,14 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
 
 
 class ClientFolder:
-    """The driver's side: committed batches in order, each once."""
+    """The driver's side: reads committed batches in order, each once."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._delivered = -1
 
     def forget_earlier(self) -> None:
-        """What an earlier run of the program has committed was delivered then."""
+        """Discards what an earlier run of the program committed; it was delivered then."""
         for _, path in self._files():
             os.unlink(path)
 
@@ -64,7 +64,7 @@ class ClientFolder:
                     items = pickle.load(file)
                 packets = [ClientPacket(*item) for item in items]
                 found += [(item.sink, item.subtask, decode_packet(item.packet).batch) for item in packets]
-            # A batch that Spark repeats is written again under its old number: delivered once is enough.
+            # A batch that Spark repeats is written again under its old number: deliver it only once.
             os.unlink(path)
         return found
 

@@ -1,6 +1,6 @@
-"""Which file of Spark's part of a checkpoint directory is damaged: Spark's own errors often do not name it.
+"""Finds the damaged file in Spark's part of a checkpoint directory: Spark's own errors often do not name it.
 
-On a local disk Hadoop keeps the checksums of a file `x` in `.x.crc` beside it. Read only after a query has failed.
+On a local disk Hadoop keeps the checksums of a file `x` in `.x.crc` next to it. Used only after a query has failed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _HEADER = struct.Struct(">4sI")
 _KIND = b"crc\0"
 _SUM = struct.Struct(">I")
 _SUSPECTS = 20_000
-"""Files that are looked at: a failed job must not be busy for minutes with saying so."""
+"""The maximum number of files to check: a failed job must not take minutes to report its failure."""
 
 
 def spark_damage(directory: Path) -> CorruptData | None:
-    """An error that names the first file that is not as it was written; None if none is found."""
+    """An error that names the first corrupted file; None if none is found."""
     for count, sums in enumerate(_checksum_files(directory)):
         if count >= _SUSPECTS:
             break
@@ -38,7 +38,7 @@ def spark_damage(directory: Path) -> CorruptData | None:
 
 
 def _checksum_files(directory: Path) -> Iterator[Path]:
-    """Those of Spark's logs first: they are small, and most is lost with them."""
+    """The checksum files of Spark's logs come first: they are small, and the most important."""
     for folder in (".", "offsets", "commits"):
         yield from sorted((directory / folder).glob(".*.crc"))
     yield from sorted(directory.glob("state/**/.*.crc"))

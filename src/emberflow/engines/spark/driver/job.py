@@ -1,4 +1,4 @@
-"""A running Spark job: starts the query, follows its progress, ends it when bounded input has ended, starts it again
+"""A running Spark job: starts the query, follows its progress, ends it when bounded input has ended, and restarts it
 when a worker process was lost."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIRST_S = 60
 
 
 class SparkJob(JobThread):
-    """Follows `start()`'s query (streaming) or `start()`'s own work (batch) from a thread of its own."""
+    """Follows `start()`'s query (streaming) or `start()`'s own work (batch) from its own thread."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SparkJob(JobThread):
         self.launch()
 
     def ask_to_stop(self) -> None:
-        # A batch job has no query that could be stopped; it may also not have begun yet, hence again and again.
+        # A batch job has no query to stop, and may not have started yet, so this is called repeatedly.
         if self._query is None:
             self._interrupt()
 
@@ -97,7 +97,7 @@ class SparkJob(JobThread):
     def stop_with_savepoint(self, path: str) -> str:
         self._check_streaming(path)
         request = StopRequest(path)
-        # Asked in the job's own thread: whatever else would end the query happens there too.
+        # Handled in the job's own thread, like everything else that may end the query.
         self._asked = request
         while not request.done.done() and self.thread.is_alive():
             self.thread.join(0.05)
@@ -148,7 +148,7 @@ class SparkJob(JobThread):
     def explain_failure(self, error: BaseException) -> EmberflowError:
         failed = translate_failure(error, show_traceback=self.config.show_traceback)
         if isinstance(failed, EngineFailed):
-            # Spark's own words for a damaged file seldom say which one.
+            # Spark's own errors about a damaged file seldom name it.
             failed = spark_damage(self._home / "spark") or failed
         failed = self._fence.explained(failed)
         failed.__cause__ = error if self.config.show_traceback else None
@@ -198,7 +198,7 @@ class SparkJob(JobThread):
         return True
 
     def _follow(self) -> None:
-        """Until the input has ended, the query has failed, or the job is canceled. A batch job has no query."""
+        """Runs until the input has ended, the query has failed, or the job is canceled. A batch job has no query."""
         query = self._query
         if query is None:
             self._sources_ended = True
@@ -226,7 +226,7 @@ class SparkJob(JobThread):
             query.stop()
 
     def _look(self, query: Any) -> None:
-        """Takes over what Spark reports of the batches since the last look."""
+        """Processes what Spark has reported about batches since the last call."""
         last = query.lastProgress
         if last is None:
             return
@@ -235,7 +235,7 @@ class SparkJob(JobThread):
         ran = batch if _has_run(last) else batch - 1
         if ran <= self._last_batch:
             return
-        # The whole list is slow to fetch, so it is only asked for if a batch was missed.
+        # Fetching the whole list is slow, so do it only if a batch was missed.
         reports = [last] if ran == batch == self._last_batch + 1 else query.recentProgress
         for report in reports:
             batch = _field(report, "batchId")
@@ -252,7 +252,7 @@ class SparkJob(JobThread):
         del metrics.batch_ms[:-10_000]
         self._worked_ms += metrics.batch_ms[-1]
         held_ms = held_back_ms(self._client_dir)
-        # A source that is held back is so while batches run, too.
+        # A source under backpressure is held back while batches run, too.
         metrics.source_busy_ms = max(0.0, self._worked_ms - held_ms)
         metrics.source_back_pressured_ms = held_ms
         passed_ms = (time.monotonic() - self._began_s) * 1000
@@ -274,7 +274,7 @@ class SparkJob(JobThread):
 
 
 class _Held(Exception):
-    """The query is between two batches and stays there."""
+    """The query has stopped between two batches."""
 
     def __init__(self, request: StopRequest) -> None:
         super().__init__(request.path)
@@ -307,7 +307,7 @@ def _field(item: Any, name: str) -> Any:
 
 
 def _observed(metrics: Any, name: str, position: int) -> int:
-    """A number that Spark observed: in a Row, or in a list of values behind Connect."""
+    """A number that Spark observed: in a Row, or in a list of values with Connect."""
     row = metrics.get(name)
     if row is None:
         return 0
@@ -321,7 +321,7 @@ def _observed(metrics: Any, name: str, position: int) -> int:
 
 
 def _offset(text: Any) -> SourceOffset | None:
-    """None for an offset of Spark's own."""
+    """None for one of Spark's own offsets."""
     try:
         offset: Any = json.loads(text) if isinstance(text, str) else text
         return SourceOffset.from_json(offset) if isinstance(offset, dict) and "channels" in offset else None

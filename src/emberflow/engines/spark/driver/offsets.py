@@ -1,6 +1,6 @@
-"""Which records a micro-batch has: the driver side of a streaming source.
+"""Which records a micro-batch contains: the driver side of a streaming source.
 
-Spark hands offsets over as JSON and stores them so; what they hold is in `source_offset.py`.
+Spark passes and stores offsets as JSON; their contents are in `source_offset.py`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class OffsetPlanner:
         self._ticks: Ticks | None = None
         self._admission: SourceAdmission | None = None
         self._held = False
-        """Whether the plan at hand has less than the source could give."""
+        """Whether the current plan has fewer records than the source could provide."""
         self._pressure = PressureFile(self._spec.client_dir, stage_id)
         limits = limits_behind(self._spec, stage_id)
         if self._spec.calls is not None and (limits or self._spec.ticking_stage == stage_id):
@@ -56,16 +56,16 @@ class OffsetPlanner:
         return SourceOffset(channels=channels, initial=True).to_json()
 
     def latest(self, start: Json) -> Json:
-        """Where the next batch ends; `start` itself if there is none to run."""
+        """Where the next batch ends; `start` itself if there is no batch to run."""
         return self._latest(SourceOffset.from_json(start)).to_json()
 
     def _latest(self, start: SourceOffset) -> SourceOffset:
-        # No batch is begun by a driver that was replaced.
+        # A driver that was replaced must not start a batch.
         self._spec.fence.check()
         if self._spec.hold_file and os.path.exists(self._spec.hold_file):
             return start
         if self._log is not None and start != self._followed:
-            # A batch was committed: what it has parked counts before the next one is planned.
+            # A batch was committed: account for what it has parked before planning the next one.
             self._followed = start
             self._log.follow(at_once=True)
         self._check_channels(start)
@@ -75,13 +75,13 @@ class OffsetPlanner:
         again = first and start.ended
         # State from a savepoint may have something to do before there is any input.
         again = again or (first and self._spec.from_savepoint and start.run == 0)
-        # After a restart, groups with parked runs are looked at once, whatever the log says of them.
+        # After a restart, groups with parked runs are checked once, whatever the log says about them.
         looks = first and not start.initial
         at_rest = not again and channels == before
         if at_rest and not (self._ticks is not None and (self._ticks.due() or looks)):
             return start
         if start.initial:
-            # Where the batch began, in the offset that Spark does store.
+            # Where the batch started, in the offset that Spark does store.
             channels = [
                 replace(after, begin=(item.position,)) for item, after in zip(before, channels, strict=True)
             ]
@@ -93,7 +93,7 @@ class OffsetPlanner:
         )
 
     def _check_channels(self, *offsets: SourceOffset) -> None:
-        """A query that its user has started may go on from a checkpoint of another version of the program."""
+        """A query that the user has started may continue from a checkpoint of another version of the program."""
         for offset in offsets:
             if len(offset.channels) != self._count:
                 raise CheckpointUnusable(
@@ -105,7 +105,7 @@ class OffsetPlanner:
                 )
 
     def _plan(self, before: list[ChannelOffset]) -> list[ChannelOffset]:
-        """Where the channels' next records end, within what the agents behind the source can take."""
+        """Where the channels' next records end, within the limits of the agents downstream of the source."""
         most = self._limit
         if self._admission is not None and any(not item.ended for item in before):
             most = min(most, -(-self._admission.room() // self._count))
@@ -116,7 +116,7 @@ class OffsetPlanner:
         return after
 
     def _next(self, channel: int, item: ChannelOffset, most: int) -> ChannelOffset | None:
-        """Where the channel's next records end; None if there are none yet (an equal offset means: no batch)."""
+        """Where the channel's next records end; None if there are none yet (an equal offset means no batch)."""
         if item.ended:
             return None
         position = item.position
@@ -147,7 +147,7 @@ class OffsetPlanner:
         made: list[Share] = []
         for channel, (before, after) in enumerate(zip(first.channels, last.channels, strict=True)):
             if after.begin is not None:
-                # What the batch began with when it was planned; `start` may be a new answer to the same question.
+                # Where the batch started when it was planned; `start` may have been computed again since.
                 before = replace(before, position=after.begin[0])
             if before.same_place(after) and first.run == last.run:
                 continue
@@ -158,7 +158,7 @@ class OffsetPlanner:
     def _driver_chunks(
         self, channel: int, before: Any, after: Any, limit: int
     ) -> tuple[Chunk[Any], ...] | None:
-        """Records that were read here to find the batch's end; read again if the batch is repeated after a restart."""
+        """Records that were read here to find the end of the batch; read again if the batch is repeated after a restart."""
         if before == after:
             return ()
         if self._source.plan(channel, before, limit) is not None:

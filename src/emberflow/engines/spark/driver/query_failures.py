@@ -1,4 +1,4 @@
-"""What went wrong on Spark, in the user's terms."""
+"""Translates Spark's failures into the user's terms."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _WORKER_LOST = (
 
 
 def is_worker_loss(error: BaseException) -> bool:
-    """A process died under the job: running the batch again is right. A user's error is not of this kind."""
+    """Whether a process of the job died, so that the batch can be retried. A user's error is not of this kind."""
     text = str(error)
     return from_marker(text) is None and any(part in text for part in _WORKER_LOST)
 
 
 def translate_failure(error: BaseException, *, show_traceback: bool) -> EmberflowError:
-    """Our own error out of Spark's stack trace; else Spark's, shortened."""
+    """Extracts our own error from Spark's stack trace; otherwise shortens Spark's."""
     if isinstance(error, EmberflowError):
         return error
     text = str(error)

@@ -1,4 +1,4 @@
-"""A Spark job that begins from a savepoint: whether it may, and when its own checkpoint takes over."""
+"""Starting a Spark job from a savepoint: whether it may, and when its own checkpoint takes over."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from emberflow.savepoints.restore import SavepointStart
 
 
 def has_checkpoint(directory: str | None) -> bool:
-    """Whether a query would go on from there. One that did not finish its first batch begins again."""
+    """Whether a query would continue from there. One that did not finish its first batch starts over."""
     return directory is not None and last_batch(Path(directory) / "spark", "commits") is not None
 
 
 def begun_from(start: SavepointStart | None, spec: JobSpec) -> JobSpec:
-    """The job, told that it begins with state."""
+    """The job with the information that it starts with state."""
     if start is None:
         return spec
     for stage in spec.graph.stages:

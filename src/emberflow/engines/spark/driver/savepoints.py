@@ -26,8 +26,8 @@ _TRIES = 5
 def write_savepoint(
     session: Any, home: Path, manifest: Manifest, wiring: Wiring, calls: CallStoreLocation, target: str
 ) -> int:
-    """Makes a savepoint of a job's directory, whether its query runs or not; returns its batch. `calls` says where the
-    log of durable calls is kept."""
+    """Creates a savepoint from a job's directory, whether its query is running or not; returns its batch. `calls` is the
+    location of the durable call log."""
     checkpoint = home / "spark"
     with CallsCopy(calls.open_calls()) as copy:
         batch = _batch_with_calls(home, checkpoint, copy)
@@ -51,8 +51,8 @@ def write_savepoint(
 
 
 def _batch_with_calls(home: Path, checkpoint: Path, copy: CallsCopy) -> int:
-    """The last committed batch, with all that is recorded for it: the log forgets what a batch no longer needs, so it is
-    read again if another one was committed meanwhile."""
+    """The last committed batch, with everything recorded for it: the log drops what a batch no longer needs, so it is read
+    again if another batch was committed in the meantime."""
     batch = last_batch(checkpoint, "commits")
     if batch is None:
         raise CheckpointUnusable(
@@ -116,7 +116,7 @@ class _State:
 
 
 def _offsets(checkpoint: Path, batch: int) -> list[SourceOffset]:
-    """How far every source was read at the end of the batch."""
+    """How far every source had been read at the end of the batch."""
     path = checkpoint / "offsets" / str(batch)
     try:
         lines = path.read_text().splitlines()[2:]
@@ -134,7 +134,7 @@ def _offsets(checkpoint: Path, batch: int) -> list[SourceOffset]:
 
 
 def last_batch(checkpoint: Path, folder: str) -> int | None:
-    """The newest batch that has begun (`offsets`) or is committed (`commits`)."""
+    """The newest batch that was started (`offsets`) or committed (`commits`)."""
     try:
         names = [path.name for path in (checkpoint / folder).iterdir()]
     except (FileNotFoundError, NotADirectoryError):

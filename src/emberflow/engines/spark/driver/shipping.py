@@ -1,7 +1,8 @@
 """Code for Spark's processes: this package and the user's own modules, as one archive.
 
-Spark's ways of sending files do not reach every Python process it starts (offset planning, state pre-initialisation,
-tasks behind Connect), so the archive travels inside the functions themselves and unpacks itself where it is needed.
+Spark's mechanisms for sending files do not reach every Python process it starts (offset planning, state
+pre-initialization, tasks with Connect), so the archive is part of the functions themselves and unpacks itself where it is
+needed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def make_archive() -> tuple[bytes, str]:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):
-            # A fixed date: equal files must give an equal digest.
+            # A fixed date: equal files must give equal digests.
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), files[name], zipfile.ZIP_DEFLATED)
     data = buffer.getvalue()
     return data, hashlib.sha256(data).hexdigest()
@@ -67,7 +68,7 @@ def _user_files() -> dict[str, bytes]:
         except OSError:
             continue
     for target in list(files):
-        # A package without an __init__ of its own still has to be found inside the archive.
+        # A package without its own __init__ must still be found inside the archive.
         for parent in Path(target).parents:
             if str(parent) != ".":
                 files.setdefault(f"{parent}/__init__.py", b"")
@@ -82,6 +83,6 @@ def _source(module: ModuleType | None) -> Path | None:
 def _installed_roots() -> set[Path]:
     roots = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
     roots += [sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_prefix})["stdlib"]]
-    # A .pth file may lead to the packages of another environment.
+    # A .pth file may point to the packages of another environment.
     roots += [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     return {Path(root).resolve() for root in roots}

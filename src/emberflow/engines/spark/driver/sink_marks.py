@@ -1,7 +1,7 @@
-"""What a Spark job's directory knows of its sinks, in `sinks.json`: which ledger each had, and its last epochs with output.
+"""What a Spark job's directory knows about its sinks, in `sinks.json`: the ledger of each, and its last epochs with output.
 
-Written before a batch's output is committed, so that a sink that has less than the file says has lost something. It also
-names the files with the batch's decisions, which are needed if the batch is repeated.
+Written before a batch's output is committed, so a sink that has less than the file says has lost output. It also names
+the files with the batch's decisions, which are needed if the batch is repeated.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _LOST = "restore it from a backup; without one, delete it: the sinks' committed 
 
 
 def check_sinks(graph: JobGraph, job_id: str, fence: Fence, config: JobConfig, *, batch: bool) -> None:
-    """Before each start of the query: earlier starts lose the sinks, and Spark's state must be that of the sinks. Spark logs
-    a batch as committed behind the sinks, so they may be one batch ahead. A batch job keeps no state and is compared with
-    nothing. Raises SinkMismatch."""
+    """Called before each start of the query: fences off earlier starts, and checks that Spark's state matches the sinks.
+    Spark logs a batch as committed after the sinks, so they may be one batch ahead. A batch job has no state, so nothing
+    is compared. Raises SinkMismatch."""
     found = take_over_sinks(graph, job_id, fence)
     if batch or not fence.epoch:
         return
@@ -59,7 +59,7 @@ def check_sinks(graph: JobGraph, job_id: str, fence: Fence, config: JobConfig, *
 
 
 def note_output(spec: JobSpec, epoch: int, with_output: Collection[str]) -> None:
-    """Before sinks commit an epoch: the uids of those that have output in it."""
+    """Called before sinks commit an epoch, with the uids of those that have output in it."""
     fence = spec.fence
     if fence.epoch and with_output:
         home = Path(fence.directory)

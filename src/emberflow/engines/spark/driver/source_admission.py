@@ -1,7 +1,7 @@
-"""How many records a source may give to a micro-batch: no more than the steps behind it may have unfinished.
+"""How many records a source may add to a micro-batch: no more than the steps downstream of it may have unfinished.
 
-Driver side, asked by the planner of offsets. When a batch is planned, whatever they have not finished is in state, and
-the durable call log tells how much that is. What is more stays in the source.
+Runs on the driver, called by the offset planner. When a batch is planned, all unfinished inputs are in state, and the
+durable call log tells how many there are. Everything else stays in the source.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SourceAdmission:
 
 
 def limits_behind(spec: JobSpec, stage_id: int) -> dict[str, int]:
-    """Steps behind a source that may park inputs, by uid: how many inputs of this source they may have unfinished."""
+    """Steps downstream of a source that may park inputs, by uid: how many inputs of this source they may have unfinished."""
     found: dict[str, int] = {}
     for target in _behind(spec.graph, stage_id):
         node = spec.graph.stream_graph.node(spec.graph.stages[target].head)
@@ -60,7 +60,7 @@ def _behind(graph: JobGraph, stage_id: int) -> set[int]:
 
 
 class PressureFile:
-    """How long a source was held back, written by its planner for the job, which lives in another process."""
+    """How long a source was held back, written by its planner for the job, which runs in another process."""
 
     def __init__(self, directory: str, stage_id: int) -> None:
         self._path = Path(directory) / f"source-{stage_id}.pressure"
@@ -69,7 +69,7 @@ class PressureFile:
         self._written_s = 0.0
 
     def note(self, *, held: bool) -> None:
-        """Said at every plan: whether the source has to give less than it could, from now on."""
+        """Called at every plan: whether the source is held back from now on."""
         now_s = time.monotonic()
         changed = held != (self._since_s is not None)
         if self._since_s is not None:
@@ -86,11 +86,11 @@ class PressureFile:
             write_private(part, json.dumps(round(self._total_s * 1000)))
             part.replace(self._path)
         except OSError:
-            pass  # A figure is missed, and nothing else.
+            pass  # Only a metric is lost.
 
 
 def held_back_ms(directory: str) -> int:
-    """Of all sources of a job."""
+    """The total of all sources of a job."""
     total = 0
     for path in Path(directory).glob("source-*.pressure"):
         try:

@@ -2,7 +2,7 @@
 
     {"channels": [[position, ended, limit], …], "run": n}
 
-The offset of a query's first batch has a fourth item in each channel, where the batch began: Spark does not store the
+The offset of a query's first batch has a fourth item in each channel, where the batch started: Spark does not store the
 offset before it, and asks for it again if the batch is repeated.
 """
 
@@ -16,14 +16,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ChannelOffset:
-    """How far one channel was read. Positions are the source's own, as JSON values."""
+    """How far one channel was read. Positions are defined by the source, as JSON values."""
 
     position: Any
     ended: bool
     limit: int = 0
     """The number of records that the batch was planned with: a repeated batch is read in the same chunks."""
     begin: tuple[Any] | None = None
-    """`(position,)` at which the query's first batch began; None in every other offset."""
+    """`(position,)` at which the query's first batch started; None in all other offsets."""
 
     @staticmethod
     def from_json(stored: list[Any]) -> ChannelOffset:
@@ -42,11 +42,11 @@ class ChannelOffset:
 class SourceOffset:
     channels: tuple[ChannelOffset, ...]
     run: int = 0
-    """Moves once when a finished job is started again, so that Spark runs one (empty) batch and the driver sees the end."""
+    """Incremented when a finished job is started again, so that Spark runs one (empty) batch and the driver sees the end."""
     tick: int | None = None
-    """Moves when a batch has to run without input; None as long as none had to."""
+    """Incremented when a batch must run without input; None until the first such batch."""
     initial: bool = False
-    """From before the first batch."""
+    """The offset before the first batch."""
 
     @staticmethod
     def from_json(stored: Json) -> SourceOffset:

@@ -1,8 +1,9 @@
-"""Where the sources of a Spark job begin: decided once, and stored before the first micro-batch is planned.
+"""Where the sources of a Spark job start: decided once, and stored before the first micro-batch is planned.
 
-A first micro-batch that did not commit is repeated from these positions, whatever the sources would say by then: files
-may have come, the parallelism may have changed. The form is `{"format": 2, "sources": {uid: [[position, ended], …]}}`.
-Version 1 had numbers of channels only: `{"format": 1, "channels": {uid: number}}`, at first without the envelope.
+A first micro-batch that did not commit is repeated from these positions, whatever the sources would report by then: files
+may have been added, the parallelism may have changed. The format is
+`{"format": 2, "sources": {uid: [[position, ended], …]}}`. Version 1 had numbers of channels only:
+`{"format": 1, "channels": {uid: number}}`, originally without the envelope.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Starts = dict[str, list[list[Any]]]
 
 
 def source_starts(graph: JobGraph, config: JobConfig, home: Path, start: SavepointStart | None) -> Starts:
-    """Of every source, by uid. A job with a checkpoint directory keeps what its first start has decided."""
+    """The start positions of every source, by uid. A job with a checkpoint directory keeps those of its first start."""
     stored = _read(home, graph) if config.checkpoint_dir is not None else {}
     known = dict(stored)
     for uid, source in start.sources.items() if start is not None else ():
@@ -88,13 +89,13 @@ def _are_counts(found: dict[str, Any]) -> TypeGuard[dict[str, int]]:
 
 
 def _without_format(path: Path, data: bytes) -> Any:
-    """As the first version wrote it: only the numbers."""
+    """As written before there was an envelope: only the numbers."""
     wrapped = b'{"format": 1, "channels": ' + data + b"}" if data.strip(b"\0 \r\n\t") else b""
     return parse_json(path, wrapped, newest=FORMAT_VERSION, way_out=_LOST)["channels"]
 
 
 def _counted(graph: JobGraph, counts: dict[str, int], home: Path) -> Starts:
-    """Version 1 knows numbers only. Once a batch was committed, Spark knows the positions; before that, sources are asked."""
+    """Version 1 has numbers only. Once a batch was committed, Spark has the positions; before that, ask the sources."""
     if last_batch(home / "spark", "commits") is not None:
         return {uid: [[None, False] for _ in range(count)] for uid, count in counts.items()}
     found: Starts = {}

@@ -1,4 +1,4 @@
-"""Stopping a query between two micro-batches, so that nothing is half done: every output that was committed belongs to a
+"""Stops a query between two micro-batches, so that nothing is left incomplete: every output that was committed belongs to a
 batch that Spark has logged as committed."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StopRequest:
 
 
 class HoldFile:
-    """While it is there, sources give nothing more."""
+    """While the file exists, sources provide no records."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "hold"
@@ -42,7 +42,7 @@ class HoldFile:
         return last_batch(self._checkpoint, "commits") is not None
 
     def wait_for_rest(self, query: Any, canceled: threading.Event) -> None:
-        """Until the query is between two batches; also returns when it has ended or the job is canceled."""
+        """Returns when the query is between two batches, has ended, or the job is canceled."""
         while query.isActive and not canceled.wait(_POLL_S):
             if not query.status["isTriggerActive"] and self._settled():
                 return
@@ -53,7 +53,7 @@ class HoldFile:
 
 
 def finish(request: StopRequest, write: Callable[[str], object]) -> BaseException | None:
-    """Writes the savepoint of a stopped query; returns what went wrong."""
+    """Writes the savepoint of a stopped query; returns the error, if any."""
     try:
         write(request.path)
     except BaseException as error:

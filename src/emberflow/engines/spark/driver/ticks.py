@@ -1,8 +1,8 @@
-"""When a micro-batch has to run although there is no input: a parked action has ended or was lost, or a timer is due.
+"""When a micro-batch must run without input: a parked action has ended or was lost, or a timer is due.
 
-Asked by the first source's planner on the driver. While nothing is parked and no timer is set, no batch runs; while
-calls go on in the background, one runs now and then all the same, because Spark ends Python workers that had nothing to
-do for a minute, and with them their calls.
+Called by the first source's planner on the driver. While nothing is parked and no timer is set, no batch runs. While
+calls are in flight in the background, one runs occasionally all the same, because Spark ends Python workers that were
+idle for a minute, and with them their calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Ticks:
         self._last_s = 0.0
         self._served: set[str] = set()
         self._served_ms: int | None = None
-        """A due time that a batch was already run for."""
+        """A due time for which a batch was already run."""
         self._pause_s = 0.0
 
     def due(self) -> bool:
@@ -39,7 +39,7 @@ class Ticks:
             if not parked or now_s - self._last_s < _KEEP_ALIVE_S:
                 return False
         elif ended and not timer and ended <= self._served:
-            # The batch before should have taken these; if it did not, the next one is in no hurry.
+            # The previous batch should have handled these; if it did not, back off.
             self._pause_s = min(_LONGEST_PAUSE_S, max(0.1, self._pause_s * 2))
             if now_s - self._last_s < self._pause_s:
                 return False

@@ -1,4 +1,4 @@
-"""From a job graph to one DataFrame of packet rows.
+"""Translates a job graph into one DataFrame of packet rows.
 
 Level by level: the packets of all sources and earlier levels are shuffled by key group into the keyed stages of the
 level. Rows for later levels or for sinks pass through, so that a stage feeding several others runs once.
@@ -25,7 +25,7 @@ OBSERVED_OUT = "emberflow_out"
 
 
 class Translation:
-    """Registers data sources in a session and builds the plan out of them."""
+    """Registers data sources in a session and builds the plan from them."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Translation:
         self._code = make_bootstrap(*archive), errors.value
         self._frames = frames
         self.start = start
-        """The savepoint whose state the query begins with."""
+        """The savepoint whose state the query starts with."""
 
     def plan(self) -> Any:
-        """Rows for the sinks, after everything else has been done."""
+        """The rows for the sinks, after all other steps."""
         from pyspark.sql import functions as F
 
         graph = self._spec.graph
@@ -99,7 +99,7 @@ class Translation:
         processor = shims.make_processor(*self._code, self._data, [stage.id for stage in stages], timed)
         mode = "ProcessingTime" if timed else "None"
         if not timed:
-            # The batch's own time, the same when it is repeated; where there are timers, they tell it.
+            # The batch's own time, the same when it is repeated; with timers, Spark passes it.
             current = current.withColumn("at_ms", F.unix_millis(F.current_timestamp()))
         grouped = current.groupBy("kg")
         if self.start is None:
@@ -125,10 +125,10 @@ class Translation:
         return name
 
     def decoded(self, plan: Any, dest: int, schema: Any) -> Any:
-        """One sink's records as rows of a schema."""
+        """One sink's records as rows with a schema."""
         from pyspark.sql import functions as F
 
-        # A DDL string is parsed by Spark, which workers cannot ask.
+        # A DDL string is parsed by Spark, which workers cannot access.
         struct = self._session.createDataFrame([], schema).schema
         check_types(struct, into_spark=True)
         time_zone = self._session.conf.get("spark.sql.session.timeZone")

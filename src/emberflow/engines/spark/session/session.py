@@ -1,4 +1,4 @@
-"""Getting a Spark session: the caller's, the active one, or one of our own that stays quiet."""
+"""Creates a Spark session: the caller's, the active one, or our own, which stays quiet."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from emberflow.errors import NotSupported
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PYTHON_START = str(Path(__file__).with_name("python_start"))
-"""What is on the path of a Python process of Spark runs its `sitecustomize.py`; where it is not there, nothing does."""
+"""On the path of Spark's Python processes, so that they run its `sitecustomize.py`; harmless where it does not exist."""
 FUNCTION_LIMIT = "spark.broadcast.UDFCompressionThreshold"
-"""Larger functions travel as broadcast variables, which the process that asks for a query's state cannot read."""
+"""Larger functions are sent as broadcast variables, which the process that asks for a query's state cannot read."""
 FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def own_session(master: str | None) -> Any:
-    """A new session. What the JVM and the workers print goes to a log file, not to the user's terminal."""
+    """A new session. Output of the JVM and the workers goes to a log file, not to the user's terminal."""
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     work = tempfile.mkdtemp(prefix="emberflow-spark-")
-    # Executors of a local cluster would otherwise work inside the installed pyspark package.
+    # Executors of a local cluster would otherwise run inside the installed pyspark package.
     os.environ.setdefault("SPARK_WORKER_DIR", work)
     builder: Any = SparkSession.builder
     if master is not None and master.startswith("sc://"):
@@ -49,18 +49,18 @@ def own_session(master: str | None) -> Any:
         "spark.driver.memory": "2g",
         "spark.log.level": "WARN",
         "spark.sql.warehouse.dir": os.path.join(work, "warehouse"),
-        # Shuffled records and working copies of state, which Spark leaves to the umask.
+        # Shuffled records and working copies of state, which Spark creates according to the umask.
         "spark.local.dir": os.path.join(work, "local"),
         "spark.speculation": "false",
         FUNCTION_LIMIT: str(256 * 1024 * 1024),
-        # Spark keeps what its user interface would show of a thousand past jobs; micro-batches are jobs.
+        # Spark keeps the user-interface data of a thousand past jobs; micro-batches are jobs.
         "spark.ui.retainedJobs": "20",
         "spark.ui.retainedStages": "40",
         "spark.ui.retainedTasks": "400",
         "spark.sql.ui.retainedExecutions": "20",
     }
     if master is None or master.partition("[")[0] == "local":
-        # Everything is on this machine: nobody else need reach the driver's ports, which ask for no password.
+        # Everything is on this machine: the driver's ports, which require no password, need not be reachable from others.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -70,7 +70,7 @@ def own_session(master: str | None) -> Any:
         )
         session = builder.master(master or "local[*]").getOrCreate()
         if handler is not None:
-            # Spark installs one that cancels jobs behind our back; stopping is the job's business.
+            # Spark installs a handler that cancels jobs without our knowledge; stopping is up to the job.
             signal.signal(signal.SIGINT, handler)
     _ignore_lost_connections()
     atexit.register(_stop_quietly, session, work)
@@ -78,11 +78,11 @@ def own_session(master: str | None) -> Any:
 
 
 def check_function_size(session: Any, size: int) -> None:
-    """Raises if what is sent to Python processes is larger than a caller's session lets a function be."""
+    """Raises if the code for Python processes is larger than a caller's session allows a function to be."""
     if is_connect(session):
         return
     found = re.fullmatch(r"(\d+)([kmg]?)b?", str(session.conf.get(FUNCTION_LIMIT, "1m")).strip().lower())
-    # A pickled function is a little larger than what it holds.
+    # A pickled function is slightly larger than its contents.
     if found and size + 64 * 1024 > int(found[1]) * 1024 ** " kmg".index(found[2] or " "):
         raise NotSupported(
             f"the program and its own modules are {size // 1024:,} KB, more than this session accepts in one function",
@@ -91,8 +91,8 @@ def check_function_size(session: Any, size: int) -> None:
 
 
 def _ignore_lost_connections() -> None:
-    """Ctrl-C reaches the JVM as well; where it ends first, a server thread of pyspark prints the lost connection as a
-    stack trace. Internal to pyspark and for looks only, so nothing depends on it."""
+    """Ctrl-C reaches the JVM as well; if it ends first, a server thread of pyspark prints the lost connection as a stack
+    trace. This uses pyspark internals, but only for cosmetics; nothing depends on it."""
     server: Any = getattr(importlib.import_module("pyspark.accumulators"), "AccumulatorTCPServer", None)
     if server is None or "handle_error" in vars(server):
         return
@@ -106,7 +106,7 @@ def _ignore_lost_connections() -> None:
 
 
 def _stop_quietly(session: Any, work: str) -> None:
-    """Threads of pyspark that talk to the JVM report its end as an error; at the end of the program nobody cares."""
+    """Threads of pyspark that talk to the JVM report its end as an error, which is irrelevant at the end of the program."""
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
         session.stop()
         time.sleep(0.05)
@@ -114,14 +114,14 @@ def _stop_quietly(session: Any, work: str) -> None:
 
 
 def _with_python_start(environment: Mapping[str, str]) -> str:
-    """The path for Python modules, with ours first."""
+    """The module search path with our folder first."""
     before = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
     return os.pathsep.join([PYTHON_START, *(entry for entry in before if entry != PYTHON_START)])
 
 
 @contextmanager
 def _python_path(wanted: str) -> Generator[None]:
-    """For children started meanwhile."""
+    """Applies to child processes started inside the block."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = wanted
     try:
@@ -135,7 +135,7 @@ def _python_path(wanted: str) -> Generator[None]:
 
 @contextmanager
 def _output_to(path: str) -> Generator[None]:
-    """Children started meanwhile (the JVM, and through it the workers) write to the file."""
+    """Redirects the output of child processes started inside the block (the JVM, and through it the workers) to the file."""
     sys.stdout.flush()
     sys.stderr.flush()
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -153,7 +153,7 @@ def _output_to(path: str) -> Generator[None]:
 
 @contextmanager
 def settings(session: Any, wanted: dict[str, str]) -> Generator[None]:
-    """Session settings for the time a query starts or a batch job runs; Spark keeps a copy per query."""
+    """Session settings while a query starts or a batch job runs; Spark keeps a copy per query."""
     before: dict[str, str | None] = {}
     for name, value in wanted.items():
         before[name] = session.conf.get(name, None)
@@ -169,8 +169,8 @@ def settings(session: Any, wanted: dict[str, str]) -> Generator[None]:
 
 
 def make_active(session: Any) -> None:
-    """Spark finds our data sources only through the session that is active in the calling thread, and a job has a
-    thread of its own. Creating a DataFrame is the public way to make a session active."""
+    """Spark finds our data sources only through the session that is active in the calling thread, and a job has its own
+    thread. Creating a DataFrame is the public way to make a session active."""
     session.createDataFrame([], "nothing int")
 
 
@@ -188,12 +188,12 @@ def query_settings(parallelism: int, checkpoint: str) -> dict[str, str]:
 
 
 def on_one_machine(session: Any) -> bool:
-    """Whether all workers surely see the driver's files."""
+    """Whether all workers are certain to see the driver's files."""
     return str(session.conf.get("spark.master", "")).startswith("local")
 
 
 def start_python_quickly(session: Any) -> None:
-    """For the Python processes of what is translated from here on."""
+    """Applies to the Python processes of jobs translated from now on."""
     if not is_connect(session):
         environment: dict[str, str] = session.sparkContext.environment
         environment["PYTHONPATH"] = _with_python_start(environment)

@@ -16,7 +16,7 @@ _BYTES_PER_BATCH = 8 * 1024 * 1024
 
 
 def record_batches(rows: list[PacketRow]) -> Iterator[Any]:
-    """Rows in record batches of some megabytes each."""
+    """Rows in record batches of a few megabytes each."""
     part: list[PacketRow] = []
     size = 0
     for row in rows:

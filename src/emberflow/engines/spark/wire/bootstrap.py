@@ -1,10 +1,10 @@
 """Makes the shipped code importable in a process of Spark, from a directory that only this user can write.
 
-Like the shims, everything here travels by value: it is made inside functions and uses no module-level name of this
-package. The code of a job is unpacked once per machine and user, because Python then keeps it compiled; so a process may
-find a directory that another one has left. Whoever can write there can run code in the job, hence three checks before
-anything is imported: the archive has the digest it was sent with, no other user can write or replace the directory, and
-the files in it are those of the archive.
+Like the shims, everything here is pickled by value: it is created inside functions and uses no module-level name of this
+package. The code of a job is unpacked once per machine and user, so that Python can cache its bytecode; a process may
+therefore find a directory that another process created. Anyone who can write there can run code in the job, so three
+things are checked before anything is imported: the archive has the digest it was sent with, no other user can write to or
+replace the directory, and the files in it are those of the archive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def make_bootstrap(archive: bytes, digest: str) -> Any:
 
 
 def make_ownership_check() -> Any:
-    """A function that tells whether a directory is this user's alone."""
+    """A function that returns whether a directory belongs to this user alone."""
 
     def is_private(path: str) -> bool:
         import os
@@ -59,7 +59,7 @@ def make_ownership_check() -> Any:
 
 
 def make_place_check() -> Any:
-    """A function that tells whether what this user makes in a directory stays there: nobody else can rename or replace it."""
+    """A function that returns whether no other user can rename or replace what this user creates in a directory."""
 
     def is_safe_place(path: str) -> bool:
         import os
@@ -84,7 +84,7 @@ def make_place_check() -> Any:
 
 
 def make_private_folder() -> Any:
-    """A function that returns a directory for code: this user's, mode 0700, where nobody else can rename it."""
+    """A function that returns a directory for code: this user's, mode 0700, in a place where no other user can rename it."""
     is_private, is_safe_place = make_ownership_check(), make_place_check()
 
     def folder_in(place: str) -> str:
@@ -98,7 +98,7 @@ def make_private_folder() -> Any:
             pass
         if is_private(usual):
             return usual
-        # Somebody else has taken the name. Another one, which nobody can foresee; later processes find it by its owner.
+        # Another user has taken the name. Use an unpredictable one; later processes find it by its owner.
         prefix = f"emberflow-code-{os.geteuid()}-"
         for name in sorted(os.listdir(place)):
             if name.startswith(prefix) and is_private(os.path.join(place, name)):
@@ -116,7 +116,7 @@ def make_private_folder() -> Any:
                 if is_safe_place(place):
                     return folder_in(os.path.realpath(place))
             except OSError:
-                continue  # It cannot be written.
+                continue  # Not writable.
         raise ImportError(
             f"there is no safe directory for the code of this job: other users can replace what is in {' or '.join(places)}; "
             "set TMPDIR to a directory that only the workers' user can write to"
@@ -126,10 +126,10 @@ def make_private_folder() -> Any:
 
 
 def make_archive_check(archive: bytes) -> Any:
-    """A function that tells whether a directory holds exactly the files of the archive."""
+    """A function that returns whether a directory holds exactly the files of the archive."""
 
     def holds_archive(home: str) -> bool:
-        """Compiled files aside, which Python adds."""
+        """Except for compiled files, which Python adds."""
         import io
         import os
         import zipfile
@@ -155,7 +155,7 @@ def make_archive_check(archive: bytes) -> Any:
 
 
 def make_unpacking(archive: bytes) -> Any:
-    """A function that makes sure that a directory holds exactly the files of the archive, and returns it."""
+    """A function that ensures that a directory holds exactly the files of the archive, and returns it."""
     holds_archive = make_archive_check(archive)
 
     def unpack(target: str) -> None:
@@ -178,7 +178,7 @@ def make_unpacking(archive: bytes) -> Any:
 
         if os.path.isdir(home) and holds_archive(home):
             return home
-        # Under another name first: a process that is killed here leaves nothing half done behind.
+        # Under another name first: a process that is killed here must not leave an incomplete directory.
         part = tempfile.mkdtemp(prefix=".part-", dir=os.path.dirname(home))
         try:
             unpack(os.path.join(part, "new"))
@@ -189,7 +189,7 @@ def make_unpacking(archive: bytes) -> Any:
                 except OSError:
                     if holds_archive(home):
                         return home  # Another process was first.
-                # Changed, or cleaned up in part: it makes room.
+                # Modified, or partly cleaned up: move it out of the way.
                 try:
                     os.rename(home, tempfile.mkdtemp(prefix="old-", dir=part) + "/home")
                 except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which Spark types go in and out of a program, and the time zone of a session. Runs on the driver, before a query is made."""
+"""Which Spark types a program can read and write, and the time zone of a session. Runs on the driver, before the query."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _REFUSED = {
     "GeometryType": "use its binary form: ST_AsBinary() on the way in, ST_GeomFromWKB() on the way out",
     "GeographyType": "use its binary form: ST_AsBinary() on the way in, ST_GeogFromWKB() on the way out",
 }
-"""Types that Arrow does not carry to Python and back as plain values."""
+"""Types that Arrow does not convert to Python and back as plain values."""
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?")
 
 
 def check_types(schema: Any, *, into_spark: bool) -> None:
-    """Raises NotSupported for a StructType with a column that no record can have."""
+    """Raises NotSupported for a StructType with a column of an unsupported type."""
     names: list[str] = schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -44,7 +44,7 @@ def check_types(schema: Any, *, into_spark: bool) -> None:
 
 
 def _types(found: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """A type and all types inside it, each with the place of its column."""
+    """A type and all types nested in it, each with the path of its column."""
     yield path, found
     for field in getattr(found, "fields", ()):
         yield from _types(field.dataType, f"{path}.{field.name}" if path else field.name)
@@ -61,7 +61,7 @@ def _refused(path: str, found: Any, way_out: str) -> NotSupported:
 
 
 def zone_of(name: str) -> tzinfo:
-    """What `spark.sql.session.timeZone` says; raises InvalidArgument where Python does not know it."""
+    """The value of `spark.sql.session.timeZone`; raises InvalidArgument if Python does not know it."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return UTC
     offset = _OFFSET.fullmatch(name)

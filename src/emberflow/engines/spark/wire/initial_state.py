@@ -1,7 +1,7 @@
-"""A savepoint's keyed state on its way into a new query: as rows for `transformWithState`'s initial state.
+"""A savepoint's keyed state as rows for the initial state of `transformWithState` in a new query.
 
-The frames of a savepoint travel as they are; a group unpacks its own. They come in any order, so each is added to what
-is there already.
+The frames of a savepoint are sent as they are; each group unpacks its own. They arrive in any order, so each is added to
+what is already there.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from emberflow.state.entry import Entry
 
 SCHEMA = "kg int, dest int, kind int, body binary"
 _CLOCK = 0
-"""The kind of a row that holds event time; all others are kinds of frames."""
+"""The kind of a row with event time; all others are kinds of frames."""
 
 
 def driver_rows(
     start: SavepointStart, spec: JobSpec, stages: list[Stage]
 ) -> list[tuple[int, int, int, bytes]]:
-    """What every group of these stages gets: event time. And the few keys whose group has changed."""
+    """The event time for every group of these stages, and the few keys whose group has changed."""
     rows: list[tuple[int, int, int, bytes]] = []
     numbers = spec.group_numbers
     for stage in stages:
@@ -47,7 +47,7 @@ def driver_rows(
 
 
 def files_of(start: SavepointStart, spec: JobSpec, stages: list[Stage]) -> list[tuple[str, int]]:
-    """State files with the stage that they belong to."""
+    """The state files, each with the stage it belongs to."""
     found: list[tuple[str, int]] = []
     for stage in stages:
         uid = spec.graph.stream_graph.node(stage.head).uid

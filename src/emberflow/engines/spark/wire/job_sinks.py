@@ -1,4 +1,4 @@
-"""The sinks of a job by number, and what their errors say. Used where tasks write and where a batch is committed."""
+"""The sinks of a job by number, and their errors. Used where tasks write and where a batch is committed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is shipped to Spark's workers: the job, as bytes, and how a worker brings it back to life.
+"""What is shipped to Spark's workers: the job, as bytes, and how a worker restores it.
 
-User classes of `__main__` are carried along and put into the worker's own `__main__`, so that records and state that
-hold them are pickled by name, quickly, and fit the program's next version after a restart.
+User classes of `__main__` are included and put into the worker's own `__main__`, so that records and state that contain
+them are pickled by name, which is fast and compatible with the program's next version after a restart.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ class JobSpec:
     channels: dict[int, int]
     """stage -> number of channels it sends"""
     at_end: dict[int, bool]
-    """stage -> its channels' watermarks count at the end of a batch only"""
+    """stage -> whether its channels' watermarks take effect only at the end of a batch"""
     max_records: int
     client_dir: str
     parameters: dict[str, str] = field(default_factory=dict[str, str])
     calls: CallStoreLocation | None = None
-    """Where workers keep the durable call log; no log without it."""
+    """Where workers keep the durable call log; None if there is no log."""
     limits_dir: str = ""
-    """Where workers share the limits of models. Empty if they may be on several machines: each task then keeps an equal
-    part of every limit."""
+    """Where workers share the limits of models. Empty if they may be on several machines: each task then gets an equal
+    share of every limit."""
     fence: Fence = NO_FENCE
     """Of this start of the job; without a checkpoint directory there is none."""
     ticking_stage: int | None = None
-    """The source stage that asks for batches without input while runs are parked."""
+    """The source stage that requests batches without input while runs are parked."""
     first_epoch: int = 0
-    """The epoch of batch 0: a job that began from a savepoint goes on counting where that was taken."""
+    """The epoch of batch 0: a job that started from a savepoint continues counting from the savepoint's epoch."""
     start_positions: dict[int, list[list[Any]]] = field(default_factory=dict[int, list[list[Any]]])
-    """source stage -> [position, ended] of each channel when the job began"""
+    """source stage -> [position, ended] of each channel when the job started"""
     from_savepoint: bool = False
     hold_file: str = ""
-    """While it is there, sources give nothing more: the job is about to be stopped between two batches."""
+    """While it exists, sources provide no records: the job is about to be stopped between two batches."""
     spread_over: int = 0
-    """How many partitions the numbers of key groups are chosen for; 0: as many as there are tasks."""
+    """The number of partitions for which the numbers of key groups are chosen; 0: one per task."""
     for_one_query: bool = False
-    """Whether the job's directory serves a query that the user starts, and so only one."""
+    """Whether the job's directory serves a query that the user starts, and therefore only one."""
     deadline_ms: int = 1_000
-    """How long a micro-batch waits for agents' calls before it leaves them to the background."""
+    """How long a micro-batch waits for agents' calls before they continue in the background."""
 
     def input_channels(self, stage_id: int) -> list[ChannelId]:
         return [
@@ -70,7 +70,7 @@ class JobSpec:
 
     @property
     def group_numbers(self) -> tuple[int, ...]:
-        """By key group: its number as Spark sees it."""
+        """key group -> its number as Spark sees it."""
         return group_ids(self.max_parallelism, self.spread_over or self.parallelism)
 
     def idle_of(self, stage_id: int) -> dict[int, int]:
@@ -79,7 +79,7 @@ class JobSpec:
 
 
 class SourceElsewhere(Source[Any]):
-    """Stands for a source in a stage that does not read it: a collection may be large."""
+    """Replaces a source in a stage that does not read it: a collection may be large."""
 
     def __init__(self, source: Source[Any]) -> None:
         self.bounded = source.bounded
@@ -87,7 +87,7 @@ class SourceElsewhere(Source[Any]):
 
 
 def for_stage(spec: JobSpec, stage_id: int | None) -> JobSpec:
-    """The job as one stage needs it: only a source stage carries its source, and where that begins."""
+    """The job as one stage needs it: only a source stage includes its source and its start positions."""
     head = None if stage_id is None else spec.graph.stages[stage_id].head
     nodes = tuple(
         replace(node, spec=SourceSpec(source=SourceElsewhere(node.spec.source)))
@@ -102,7 +102,7 @@ def for_stage(spec: JobSpec, stage_id: int | None) -> JobSpec:
 
 
 def dump_spec(spec: JobSpec) -> bytes:
-    """Bytes of a job; raises NotSerializable naming the function that cannot travel."""
+    """Serializes a job; raises NotSerializable, which names the function that cannot be pickled."""
     main = sys.modules.get("__main__")
     types = {
         name: value
@@ -137,7 +137,7 @@ _KEPT = 8
 
 
 def load_spec(data: bytes) -> JobSpec:
-    """The job behind the bytes, once per process."""
+    """Deserializes a job, once per process."""
     digest = hashlib.sha256(data).hexdigest()
     spec = _loaded.get(digest)
     if spec is None:

@@ -1,7 +1,7 @@
 """How our errors leave a Spark worker.
 
-A job of ours finds them again in Spark's stack trace by their marker. A query that the user has started (`to_dataframe`,
-`with_agent`) shows Spark's error as it is: the text of ours has to be readable in it.
+One of our jobs finds them in Spark's stack trace by their marker. A query that the user has started (`to_dataframe`,
+`with_agent`) shows Spark's error as it is, so our message must be readable in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from emberflow.errors import EmberflowError, to_marker
 
 _HIDE = "SPARK_HIDE_TRACEBACK"
-"""While it is set in a worker, Spark reports an exception without the frames that led to it."""
+"""While it is set in a worker, Spark reports exceptions without their stack frames."""
 
 
 class ErrorForm(Enum):
@@ -27,7 +27,7 @@ class ErrorForm(Enum):
 
 
 class ReadableError(Exception):
-    """One of ours, in the text that Spark shows its user."""
+    """One of our errors, with the message that Spark shows its user."""
 
 
 # What Python prints in front of the message: "emberflow: StepFailed [EF2101]: …"
@@ -35,17 +35,17 @@ ReadableError.__module__, ReadableError.__qualname__ = "builtins", "emberflow"
 
 
 def carries_errors(function: Any) -> Any:
-    """The function, its errors marked; also those that its iterator raises later."""
+    """Wraps the function so that its errors are marked, including those that its iterator raises later."""
     return _guard(function, _marked)
 
 
 def readable_errors(function: Any) -> Any:
-    """The function; of its errors nothing but our text is shown."""
+    """Wraps the function so that only our message of its errors is shown."""
     return _guard(function, _readable)
 
 
 def traced_errors(function: Any) -> Any:
-    """The function; of its errors our text is shown behind the Python stack."""
+    """Wraps the function so that our message is shown after the Python stack."""
     return _guard(function, lambda error: ReadableError(_for_a_query(error)))
 
 
@@ -54,13 +54,13 @@ def _marked(error: EmberflowError) -> Exception:
 
 
 def _readable(error: EmberflowError) -> Exception:
-    # A worker that has reported an exception ends, so this concerns no other query.
+    # A worker that has reported an exception ends, so this does not affect other queries.
     os.environ[_HIDE] = "1"
     return ReadableError(_for_a_query(error))
 
 
 def _for_a_query(error: EmberflowError) -> str:
-    """Neither the command line nor our checkpoints have a part in a query that its user has started."""
+    """Neither the command line nor our checkpoints are involved in a query that the user has started."""
     way_out = error.way_out.replace("--traceback", "EMBERFLOW_TRACEBACK=1")
     return str(type(error)(error.message, cause=error.cause, way_out=way_out))
 

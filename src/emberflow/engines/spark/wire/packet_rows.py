@@ -1,4 +1,4 @@
-"""The rows that carry packets through Spark, and the group ids that spread evenly over its partitions."""
+"""The rows that carry packets through Spark, and group ids that are spread evenly over its partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROW_SCHEMA = "kg int, dest int, n long, wm long, packet binary"
 STATS = -1
 """`dest` of a row that only counts records read."""
 PARKED = -2
-"""`dest` of a row that only counts runs that a group holds for later; sinks follow below it."""
+"""`dest` of a row that only counts the parked runs of a group; sinks follow below it."""
 
 
 class PacketRow(NamedTuple):
@@ -20,7 +20,7 @@ class PacketRow(NamedTuple):
     kg: int
     """The number of a key group as Spark sees it, or of a task."""
     dest: int
-    """The stage that the packet is for, a sink (`sink_dest`), or what the row counts."""
+    """The stage or sink (`sink_dest`) that the packet is for, or what the row counts."""
     n: int
     """Records in the packet."""
     wm: int
@@ -29,7 +29,7 @@ class PacketRow(NamedTuple):
 
 
 def count_row(kg: int, dest: int, count: int) -> PacketRow:
-    """Tells the driver a number, such as `STATS`."""
+    """Reports a number to the driver, such as `STATS`."""
     return PacketRow(kg, dest, count, MIN_WATERMARK, b"")
 
 
@@ -65,7 +65,7 @@ def _murmur3(value: int) -> int:
 
 @cache
 def group_ids(max_parallelism: int, partitions: int) -> tuple[int, ...]:
-    """For every key group the int that Spark sees: chosen so that each partition gets the same number of groups."""
+    """For every key group the int that Spark sees, chosen so that each partition gets the same number of groups."""
     ids: list[int | None] = [None] * max_parallelism
     waiting: list[list[int]] = [[] for _ in range(partitions)]
     for group in reversed(range(max_parallelism)):

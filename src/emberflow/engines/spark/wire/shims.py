@@ -1,10 +1,10 @@
-"""Thin classes that Spark pickles by value: each makes the shipped code importable in the process it wakes up in
-(`bootstrap.py`), imports the real code and hands over.
+"""Thin classes that Spark pickles by value: each makes the shipped code importable in the process in which it is unpickled
+(`bootstrap.py`), imports the real code and delegates to it.
 
-Everything is made inside functions, because what cloudpickle can import by name it sends by name only. For the same
+Everything is created inside functions, because cloudpickle sends what it can import by name only by name. For the same
 reason nothing in here may use a module-level name of this package.
 
-`form` says how our errors leave a worker: the name of a function in `markers.py`.
+`form` is how our errors leave a worker: the name of a function in `markers.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def make_source(name: str, bootstrap: Any, form: str, data: bytes, stage_id: int
 
 
 def make_stream_reader(part: Any, bootstrap: Any, form: str, data: bytes, stage_id: int) -> Any:
-    """How a source is read in micro-batches; `part` is the class of its partitions."""
+    """Reads a source in micro-batches; `part` is the class of its partitions."""
     from pyspark.sql.datasource import DataSourceStreamReader
 
     class StreamReader(DataSourceStreamReader):
@@ -96,7 +96,7 @@ def make_stream_reader(part: Any, bootstrap: Any, form: str, data: bytes, stage_
 
 
 def make_reader(part: Any, bootstrap: Any, form: str, data: bytes, stage_id: int, channels: int) -> Any:
-    """How a source is read as a whole."""
+    """Reads a source as a whole."""
     from pyspark.sql.datasource import DataSourceReader
 
     class Reader(DataSourceReader):
@@ -123,7 +123,7 @@ def make_processor(bootstrap: Any, form: str, data: bytes, stage_ids: list[int],
             blob = StructType([StructField("v", BinaryType())])
             number = StructType([StructField("k", IntegerType())])
             if TaskContext.get() is None:
-                # Before the first batch Spark asks on the driver which state there will be, in a process of its own.
+                # Before the first batch, Spark asks on the driver, in a separate process, which state there will be.
                 for stage_id in stage_ids:
                     handle.getValueState(f"hot{stage_id}", blob)
                     handle.getMapState(f"cold{stage_id}", number, blob)

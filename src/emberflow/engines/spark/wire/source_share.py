@@ -1,4 +1,4 @@
-"""What one Spark task reads of a source. Made by the planner of offsets on the driver, read by a worker."""
+"""What one Spark task reads of a source. Created by the offset planner on the driver, read by a worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emberflow.connectors.source import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one task reads: a channel from one position to another. `chunks` are set if the driver had to read them."""
+    """What one task reads: a channel from one position to another. `chunks` is set if the driver had to read them."""
 
     channel: int
     start: Any

@@ -1,4 +1,4 @@
-"""What a task of a micro-batch hands to the driver: the message with which Spark asks it to commit."""
+"""What a task of a micro-batch sends to the driver: the commit message that Spark collects from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from emberflow.events.codecs import decode, encode
 
 
 class ClientPacket(NamedTuple):
-    """Records that are wanted in the driver (print, collect)."""
+    """Records for the driver (print, collect)."""
 
     sink: int
     subtask: int
@@ -17,7 +17,7 @@ class ClientPacket(NamedTuple):
 
 class TaskOutput(NamedTuple):
     prepared: dict[int, Any]
-    """By the number of a sink: what its writer has prepared."""
+    """number of a sink -> what its writer has prepared"""
     to_client: list[ClientPacket]
 
     def to_bytes(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Keyed stages in batch mode: each group's packets come together, event time moves once, to its end."""
+"""Keyed stages in batch mode: each group's packets arrive together, and event time advances once, to its end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _run_group(spec: JobSpec, stage: WorkerStage, stage_id: int, packets: list[b
 
 
 def feed_frame(data: bytes, stage_id: int, batches: Iterator[Any]) -> Iterator[Any]:
-    """A DataFrame as a source: its rows, as dictionaries, through the stage's chain."""
+    """A DataFrame as a source: sends its rows, as dictionaries, through the stage's chain."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

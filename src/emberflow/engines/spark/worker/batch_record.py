@@ -1,11 +1,11 @@
-"""What a task of a micro-batch did, where that depends on the moment, written down so that a repetition does the same.
+"""Records the decisions of a micro-batch's task that depend on timing, so that a repeated attempt does the same.
 
-Spark repeats a micro-batch that it has not committed, and every sink drops the output of a batch that it has committed
-already. A repetition must therefore come to the same end: not only which input it takes (offsets and the batch's time
-are Spark's to keep), but which calls had ended by the deadline, which runs were parked, how an action failed. A stage
-whose head `decides` such things has its state writes, timers and rows recorded per key group; the record is stored before
-the task ends, behind the answers that it rests on. The first record stays. Every other attempt at the task replays it
-instead of running the operators. It is dropped when the batch is committed.
+Spark repeats a micro-batch that it has not committed, and every sink ignores the output of a batch that it has already
+committed. A repeated attempt must therefore have the same result: not only the same input (Spark stores offsets and the
+batch's time), but also the same calls completed by the deadline, the same runs parked, the same failures of actions. For a
+stage whose head `decides` such things, state writes, timers and rows are recorded per key group. The record is stored
+before the task ends, after the answers that it depends on. The first record wins: every other attempt at the task replays
+it instead of running the operators. It is dropped when the batch is committed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from emberflow.events.codecs import decode, encode
 _VERSION = 1
 _QUERY = "query"
 HOT = -1
-"""In the place of a bucket: the group's hot blob."""
+"""Instead of the number of a bucket: the group's hot blob."""
 
 
 class StateWrite(NamedTuple):
@@ -31,14 +31,14 @@ class StateWrite(NamedTuple):
 
     stage: int
     bucket: int
-    """Of the cold store, or HOT."""
+    """A bucket of the cold store, or HOT."""
     data: bytes | None
     """None if it is removed."""
 
 
 @dataclass(slots=True)
 class GroupRecord:
-    """What serving one key group read and changed."""
+    """What processing one key group read and changed."""
 
     received: int = 0
     writes: list[StateWrite] = field(default_factory=list[StateWrite])
@@ -54,7 +54,7 @@ class GroupRecord:
 
 
 class TaskRecord:
-    """Of one task: being written, or being replayed."""
+    """The record of one task: being written, or being replayed."""
 
     def __init__(self, store: DecisionStore, query: str, epoch: int, place: str) -> None:
         self._store = store
@@ -62,11 +62,11 @@ class TaskRecord:
         self._epoch = epoch
         self.groups: dict[int, GroupRecord] = {}
         self.rows: list[PacketRow] = []
-        """What was sent. In the order of sending, which is not that of groups: a call of one may end while another one
-        is served."""
+        """The rows sent, in the order of sending, which is not that of groups: a call of one may complete while another one
+        is processed."""
         self.ended: set[int] = set()
-        """Stages whose input has come to its end."""
-        # Spark has committed the batch before this one.
+        """Stages whose input has ended."""
+        # Spark has committed the previous batch.
         store.forget(_name(query, epoch - 1, place))
         found = store.find(self._name)
         self.replays = found is not None
@@ -84,19 +84,19 @@ class TaskRecord:
     # replaying
 
     def first_touch(self, kg: int) -> GroupRecord | None:
-        """The group's record when it is asked for the first time."""
+        """The group's record when it is requested for the first time."""
         if kg in self._served:
             return None
         self._served.add(kg)
         return self.groups.get(kg)
 
     def take_rows(self) -> Iterator[PacketRow]:
-        """What was sent; once."""
+        """The rows sent; returned once."""
         rows, self.rows = self.rows, []
         yield from rows
 
     def check_received(self, received: dict[int, int]) -> None:
-        """Raises unless the repetition was given the same input."""
+        """Raises unless the repeated attempt received the same input."""
         before = {kg: group.received for kg, group in self.groups.items() if group.received}
         if before != received or not self._served >= self.groups.keys():
             raise CheckpointUnusable(
@@ -111,9 +111,9 @@ class TaskRecord:
     # recording
 
     def store(self, notes: Iterable[Note]) -> None:
-        """Before the task ends. Raises if another attempt has stored its record meanwhile: what this one sent must not
-        be committed."""
-        # Without groups that only let rows pass: in which groups those travel may depend on when a call ended.
+        """Called before the task ends. Raises if another attempt has stored its record in the meantime: what this one sent
+        must not be committed."""
+        # Omit groups with only pass-through rows: which groups carry them may depend on when a call completed.
         groups = [
             item.to_stored(kg)
             for kg, item in self.groups.items()
@@ -143,8 +143,8 @@ class TaskRecord:
 
 
 def check_query(store: DecisionStore, query: str) -> None:
-    """Raises unless this is the first query that uses a job's directory, or that one started again: two would take each
-    other's calls for their own."""
+    """Raises unless this is the first query that uses a job's directory, or that query restarted: two queries would take
+    each other's calls for their own."""
     found = store.find(_QUERY)
     if found is None:
         store.decide(_QUERY, query.encode())
@@ -165,7 +165,7 @@ def _name(query: str, epoch: int, place: str) -> str:
 
 
 class RecordedState:
-    """The Spark state variables of one stage, for the group that is being served; what is written is noted."""
+    """The Spark state variables of one stage, for the group that is being processed; records all writes."""
 
     def __init__(self, number: int, hot: Any, cold: Any) -> None:
         self._number = number
@@ -176,7 +176,7 @@ class RecordedState:
         """Groups that have a hot blob, as far as this process knows."""
 
     def get_hot(self, kg: int) -> bytes | None:
-        # Spark logs a warning when a missing value is read, so a group that is not known is asked for first.
+        # Spark logs a warning when a missing value is read, so check first for a group that is not known.
         if kg not in self.known:
             if not self._hot.exists():
                 return None
@@ -186,7 +186,7 @@ class RecordedState:
 
     def put_hot(self, kg: int, data: bytes) -> None:
         self._hot.update((data,))
-        # It is never cleared. If the batch is given up, so that it is missing after all, the next look costs a warning.
+        # It is never cleared. If the batch is abandoned and the blob is missing after all, the next read costs a warning.
         self.known.add(kg)
         self._note(HOT, data)
 

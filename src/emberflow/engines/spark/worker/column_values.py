@@ -1,4 +1,4 @@
-"""Python values as pyarrow wants them for a column of a Spark type, checked where pyarrow would be lenient."""
+"""Converts Python values to what pyarrow expects for a column of a Spark type, with checks where pyarrow is lenient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Convert = Callable[[Any], Any]
 
 
 class Misfit(Exception):
-    """A value that does not fit its column; the text says why."""
+    """A value that does not fit its column; the message says why."""
 
 
 _PLAIN: dict[str, type] = {
@@ -28,13 +28,13 @@ _PLAIN: dict[str, type] = {
 
 
 def plain_types(spark_type: Any) -> frozenset[type]:
-    """Types of values that `converter` leaves as they are, so that a column of nothing else need not pass it."""
+    """Types of values that `converter` leaves unchanged, so that a column with no others need not be converted."""
     plain = _PLAIN.get(type(spark_type).__name__)
     return frozenset() if plain is None else frozenset([plain, type(None)])
 
 
 def converter(spark_type: Any, zone: tzinfo) -> Convert | None:
-    """For values of a type. None: pyarrow takes them as they are and checks them well enough."""
+    """A converter for values of a type. None: pyarrow accepts them as they are and checks them well enough."""
     kind = type(spark_type).__name__
     if kind == "TimestampType":
         return _or_none(lambda value: _instant(value, zone))

@@ -1,7 +1,8 @@
 """Records as rows of a DataFrame with the user's schema. Runs in Spark's workers.
 
-A naive datetime in a `timestamp` column is taken in the session's time zone, as everywhere in Spark; an aware one is that
-instant. Values are never rounded or cut silently: what does not fit is an error that names the record and the column.
+A naive datetime in a `timestamp` column is interpreted in the session's time zone, as everywhere in Spark; an aware one is
+that instant. Values are never rounded or truncated silently: a value that does not fit is an error that names the record
+and the column.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from emberflow.events.packets import decode_packet
 @dataclass(frozen=True, slots=True)
 class _Column:
     field: Any
-    """Of the Spark schema."""
+    """The field of the Spark schema."""
     arrow: Any
     convert: Convert | None
     plain: frozenset[type]
-    """Of values that need no conversion."""
+    """Types of values that need no conversion."""
 
     def array(self, values: list[Any]) -> Any:
-        """Raises Misfit, or what pyarrow raises."""
+        """Raises Misfit, or pyarrow's errors."""
         if self.convert is not None and not self.plain.issuperset(map(type, values)):
             values = [self.convert(value) for value in values]
         if not self.field.nullable and any(value is None for value in values):
@@ -43,12 +44,12 @@ _MISFITS = (Misfit, pa.ArrowException, OverflowError, TypeError, ValueError, Att
 
 
 class RowEncoder:
-    """For one schema, a StructType, and the time zone of the session."""
+    """Encodes records for one schema, a StructType, and the time zone of the session."""
 
     def __init__(self, struct: Any, time_zone: str) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        # Spark takes any time zone here: it is a label, the values are instants.
+        # Spark accepts any time zone here: it is a label, the values are instants.
         self._arrow = to_arrow_schema(struct, timezone="UTC")
         self._struct = struct
         self._names: list[str] = struct.names

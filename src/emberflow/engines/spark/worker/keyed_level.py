@@ -1,11 +1,11 @@
 """The keyed stages of one level inside `transformWithState`: one call per key group and micro-batch.
 
-Two phases where calls are awaited: all groups of a partition start their calls first; a timer at the batch's own
-timestamp, which Spark fires after the last group, then waits for them. State is touched on the task's thread only.
+With awaited calls there are two phases: all groups of a partition start their calls first; a timer at the batch's own
+timestamp, which Spark fires after the last group, then waits for them. State is accessed on the task's thread only.
 
-A batch waits for agents' calls until its deadline. What then still waits is parked: stored with its key, and looked at
-again in every batch until its action has ended somewhere. Stages that decide such things are recorded, and a repeated
-batch replays the record (`batch_record.py`).
+A batch waits for agents' calls until its deadline. What is then unfinished is parked: stored with its key, and checked
+in every batch until its action has ended somewhere. Stages that make such decisions are recorded, and a repeated batch
+replays the record (`batch_record.py`).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
 
 _LATEST_MS = 2**62
-"""Spark's timers are set no later: a pair of them must fit into 64 bits, and nobody waits that long."""
+"""The latest time of Spark's timers: a pair of them must fit into 64 bits."""
 
 
 @dataclass(slots=True)
 class _Opened:
-    """A group that is being worked on."""
+    """A group that is being processed."""
 
     layout: GroupLayout
     scope: Scope
     held: int | None
-    """The watermark at which the group stayed behind when it was stored."""
+    """The watermark at which the group was held back when it was stored."""
 
 
 class _StageState:
@@ -61,11 +61,11 @@ class _StageState:
         self.channels = channels
         self.idle = idle
         self.parked: list[PacketRow] = []
-        """Tell how many runs groups have parked."""
+        """Rows that report how many runs groups have parked."""
 
 
 class KeyedLevel:
-    """A processor's logic; made anew by Spark for every task."""
+    """The logic of a processor; Spark creates one for every task."""
 
     def __init__(self, data: bytes, stage_ids: list[int], *, timed: bool) -> None:
         self._data = data
@@ -77,11 +77,11 @@ class KeyedLevel:
         self._open: dict[tuple[int, int], _Opened] = {}
         """(group, stage) of groups whose calls are in flight: their state is written in phase two."""
         self._left: set[tuple[int, int]] = set()
-        """Groups that are done in this batch."""
+        """Groups that are finished in this batch."""
         self._pairs = False
         self._deadline_s = 0.0
         self._record: TaskRecord | None = None
-        """Of the stages that decide something; none if there is no such stage."""
+        """The record of the stages that decide something; None if there is no such stage."""
         self._received: dict[int, int] = {}
 
     def init(self, handle: Any, make_value: Any, make_map: Any) -> None:
@@ -102,7 +102,7 @@ class KeyedLevel:
         batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
         opened = {number: open_stage(self._data, number, partition)[1] for number in variables}
         for stage in opened.values():
-            # First all of them: none may hear of calls that another one has not yet given up.
+            # All of them first: none may receive completions of calls that another one has not abandoned yet.
             stage.abandon()
         for number, found in variables.items():
             stage = opened[number]
@@ -122,14 +122,14 @@ class KeyedLevel:
             if spec.for_one_query:
                 check_query(store, query)
             self._record = TaskRecord(store, query, spec.first_epoch + batch_id, place)
-        # From here, not from the batch's timestamp: a repeated batch has an old one.
+        # From now, not from the batch's timestamp: a repeated batch has an old one.
         self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
 
     def on_rows(self, kg: int, rows: Iterable[Any], now_ms: int) -> Iterator[PacketRow]:
-        """A group's packets of this batch."""
+        """Processes a group's packets of this batch."""
         packets: dict[int, list[Packet]] = {}
         clock_ms = now_ms
-        # Where there are no timers to tell it, rows have the batch's time as a further column.
+        # Without timers, rows have the batch's time as a further column.
         for to_kg, dest, n, wm, packet, *at_ms in rows:
             if not self._timed:
                 clock_ms = at_ms[0]
@@ -155,7 +155,7 @@ class KeyedLevel:
                 yield from self._finish(kg)
 
     def on_initial(self, kg: int, row: Any, now_ms: int) -> None:
-        """State from a savepoint, before a new query's first input."""
+        """Restores state from a savepoint, before a new query's first input."""
         _, stage_id, kind, body = row
         state = self._stages[stage_id]
         self._touch(kg)
@@ -165,7 +165,7 @@ class KeyedLevel:
         layout, scope = opened.layout, opened.scope
         fill(scope, kind, bytes(body))
         if self._timed and (scope.parked or scope.processing_timers.next_time() is not None):
-            # The group is served in this batch, whether it has input or not.
+            # So that the group is processed in this batch, whether it has input or not.
             layout.armed_ms = now_ms - 2
             self._set_pair(kg, layout.armed_ms)
         data = layout.commit(scope)
@@ -173,8 +173,8 @@ class KeyedLevel:
             state.variables.put_hot(kg, data)
 
     def on_timer(self, kg: int, expiry_ms: int, now_ms: int) -> Iterator[PacketRow]:
-        """Either the end of phase one, or a timer of the group. Where runs may be parked, those come in pairs: an even
-        one to begin with, an odd one right behind it to wait."""
+        """Either the end of phase one, or a timer of the group. Where runs may be parked, timers are set in pairs: an even
+        one to start the work, and an odd one right after it to wait for it."""
         yield from self._serve(kg)
         collects = not self._pairs or expiry_ms % 2 == 1 or expiry_ms == now_ms
         for number, state in self._stages.items():
@@ -192,14 +192,14 @@ class KeyedLevel:
                 yield from self._emit(state, kg)
 
     def close(self) -> None:
-        """The task is over. Where event time has reached its end, so have the functions."""
+        """Called when the task has ended. Functions are closed if event time has reached its end."""
         for state in self._stages.values():
             state.stage.task.sync()
         self._close_record()
         for number in self._ended:
             stage = self._stages[number].stage
             stage.calls.hand_over()
-            # Calls in the background still use what close() would end.
+            # Calls in the background still use resources that close() would release.
             if not stage.task.calls_in_background:
                 close_stage(self._data, number)
 
@@ -214,24 +214,24 @@ class KeyedLevel:
             for log in logs:
                 log.note_again(record.notes)
         for log in logs:
-            # Before the batch can be committed: what is done must not be forgotten with this process, and whoever serves
-            # a key in the next batch must know what runs.
+            # Before the batch can be committed: what is done must not be lost with this process, and the process that
+            # serves a key in the next batch must know which actions are running.
             log.publish()
         if record is not None and not record.replays:
             decided = self._pairs or any(log.touched for log in logs)
-            # Not every failure is that of a call which the log knows.
+            # Not every failure is that of a call known to the log.
             decided = decided or any(state.head.failed for state in self._stages.values())
             if decided and record.groups:
                 record.ended = {number for number in self._ended if self._stages[number].head.decides}
-                # Last: whoever follows it must find the answers that it rests on.
+                # Last: an attempt that follows the record must find the answers that it depends on.
                 record.store([note for log in logs for note in log.notes()])
 
     def _replays(self, state: _StageState) -> bool:
         return self._record is not None and self._record.replays and state.head.decides
 
     def _touch(self, kg: int) -> None:
-        """A group is about to be served: where its writes are noted, or, once, what was noted when the batch ran
-        before."""
+        """Called before a group is processed: prepares recording its writes or, once, replays those recorded when the batch
+        ran before."""
         record = self._record
         if record is None:
             return
@@ -253,7 +253,7 @@ class KeyedLevel:
             yield from self._record.take_rows()
 
     def _note_received(self, state: _StageState, kg: int, packets: list[Packet]) -> bool:
-        """Whether these were dealt with when the batch ran before."""
+        """Whether these packets were processed when the batch ran before."""
         if self._record is None or not state.head.decides:
             return False
         count = sum(len(packet.batch) for packet in packets)
@@ -269,10 +269,10 @@ class KeyedLevel:
         if self._record is not None and not self._record.replays:
             self._record.group(kg).timers.append(at_ms)
 
-    # serving a group
+    # processing a group
 
     def _wake(self, state: _StageState, kg: int, now_ms: int) -> None:
-        """A group without input, whose time has come."""
+        """Processes a group without input whose timer is due."""
         hot = state.variables.get_hot(kg)
         if hot is None:
             return
@@ -285,7 +285,7 @@ class KeyedLevel:
         self._work(state, kg, opened, now_ms)
 
     def _work(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
-        """What is due in the entered group; then it is stored, or kept open until its calls are waited for."""
+        """Does what is due in the entered group; then stores it, or keeps it open until its calls are awaited."""
         if self._timed:
             state.head.fire_processing_timers()
         state.head.resume()
@@ -295,7 +295,7 @@ class KeyedLevel:
             self._leave(state, kg, opened, now_ms)
 
     def _collect(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
-        """Waits for the calls of an open group. What still waits at the deadline goes on in the background."""
+        """Waits for the calls of an open group. Calls in flight at the deadline continue in the background."""
         stage = state.stage
         stage.wait_for_calls(self._deadline_s)
         state.head.enter(opened.scope)
@@ -341,12 +341,12 @@ class KeyedLevel:
             if state.stage.log is not None:
                 state.stage.log.set_due(f"{state.number}/{kg}", due)
             if scope.parked:
-                # Not remembered in the layout: a group that only waits is not written again in every batch.
+                # Not stored in the layout, so that a group that only waits is not written in every batch.
                 self._set_pair(kg, now_ms + 1)
-        # One that is not in the future fires in this batch, and not again.
+        # A timer that is not in the future fires in this batch, and not again.
         if due is None or (layout.armed_ms is not None and now_ms < layout.armed_ms <= due):
             return
-        # What is due by now has been served, or became due too late for this batch: one for `now` would be lost.
+        # What is due by now has been processed, or became due too late for this batch: a timer for `now` would be lost.
         layout.armed_ms = min(max(due, now_ms + 1), _LATEST_MS)
         scope.processing_timers.changed = True
         if self._pairs:

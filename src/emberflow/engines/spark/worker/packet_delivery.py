@@ -1,4 +1,4 @@
-"""From the packets of a key group to the operator: in which order records and watermarks are processed."""
+"""Delivers the packets of a key group to the operator: in which order records and watermarks are processed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ _EMPTY = Batch([])
 
 
 def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
-    """A group's packets of one batch, in channel order; watermarks of channels whose tasks do not know of each other
-    count when all their records were processed. A group of the stage before that stays behind is held from the beginning
-    of the batch, and let go at its end."""
+    """Delivers a group's packets of one batch, in channel order; watermarks of at-end channels take effect when all their
+    records were processed. A hold of an upstream group applies from the start of the batch, and is released at its end."""
     packets.sort(key=lambda packet: (packet.edge, packet.channel, packet.sequence))
     inputs = head.input_of
     late: dict[ChannelId, int] = {}

@@ -1,4 +1,4 @@
-"""The exits of a stage on Spark: records are collected per key group and leave as packet rows.
+"""The exits of a stage on Spark: records are collected per key group and sent as packet rows.
 
 Used inside Spark's Python workers only.
 """
@@ -33,7 +33,7 @@ def key_groups(max_parallelism: int) -> KeyGroups:
 
 
 class _Columns:
-    """Records waiting for one group."""
+    """Records collected for one group."""
 
     __slots__ = ("keys", "timestamps", "values", "watermarks")
 
@@ -110,7 +110,7 @@ class ExchangePacker:
         self._watermark = watermark
 
     def hold(self, group: int, watermark: int | None) -> None:
-        """A group of this stage stays behind the others, at this watermark; with None it does so no longer."""
+        """A group of this stage is held back at this watermark; None releases it."""
         if self._batch:
             return
         edge, channel = hold_channel(self._exchange.id, group)
@@ -120,7 +120,7 @@ class ExchangePacker:
         self._pending.extend(PacketRow(number, self._dest, 0, mark, data) for number in self._ids)
 
     def select_channel(self, channel: int) -> None:
-        """Another channel speaks: what the one before left is packed first."""
+        """Switches to another channel: packs what the previous one has sent first."""
         if channel != self.channel:
             self._pending.extend(self._pack())
             self.channel = channel
@@ -166,9 +166,9 @@ class ExchangePacker:
             rows.append(PacketRow(self._ids[group], self._dest, len(packet.batch), mark, data))
 
     def new_batch(self, sequence: int) -> None:
-        """A new task begins; packets are numbered from `sequence` on."""
+        """Starts a new task; packets are numbered starting with `sequence`."""
         self.sequence = sequence
-        # Of an attempt that was given up, if anything.
+        # Leftovers of an abandoned attempt, if any.
         self._columns = [None] * len(self._columns)
         self._sent_watermark = MIN_WATERMARK
         self._watermark = None
@@ -195,7 +195,7 @@ class SinkPacker:
             self._batches.append(batch)
 
     def on_watermark(self, watermark: int) -> None:
-        """Sinks do not look at event time."""
+        """Sinks ignore event time."""
 
     def take_rows(self) -> list[PacketRow]:
         if not self._count:
@@ -270,7 +270,7 @@ class SparkExits:
 def encoded(
     target: str, batch: Batch, make: Callable[[Batch, bool], Packet]
 ) -> Iterator[tuple[Packet, bytes]]:
-    """A batch's packets; an error names the step that was to receive the value."""
+    """The packets of a batch; an error names the step that was to receive the value."""
     try:
         yield from encode_cut(batch, make)
     except NotSerializable as error:

@@ -1,6 +1,6 @@
 """Sinks inside Spark's tasks: records are written and prepared; `driver/batch_commit.py` makes them visible.
 
-Records that are wanted in the driver (print, collect) travel inside the commit messages.
+Records for the driver (print, collect) are sent inside the commit messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emberflow.events.packets import decode_packet
 
 
 def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
-    """One task's records; returns the commit message."""
+    """Writes one task's records; returns the commit message."""
     from pyspark import TaskContext
 
     spec = load_spec(data)
@@ -35,7 +35,7 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
         for row in rows_of(batch):
             if is_for_sink(row.dest):
                 packets.append((sink_number(row.dest), decode_packet(row.packet), row.packet))
-    # Order within a task's packets is that of their making, whatever way they came.
+    # Restore the order in which a task created its packets, whichever way they came.
     packets.sort(key=lambda item: item[1].sequence)
     try:
         for number, packet, raw in packets:

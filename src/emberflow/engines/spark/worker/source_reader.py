@@ -1,4 +1,4 @@
-"""Reading a source inside Spark's tasks: records go through the stage's chain and leave as packet rows."""
+"""Reads a source inside Spark's tasks: records go through the stage's chain and are sent as packet rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLUSH_RECORDS = 200_000
 
 
 def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> Iterator[Any]:
-    """A task's records, through the stage's chain, as packet rows in Arrow batches."""
+    """A task's records, processed by the stage's chain, as packet rows in Arrow batches."""
     spec, stage = open_stage(data, stage_id, share.channel)
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
     chunks = share.chunks
@@ -36,7 +36,7 @@ def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> It
 
 
 def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> Iterator[Any]:
-    """Batch mode: a channel from its beginning to its end."""
+    """Batch mode: reads a channel from beginning to end."""
     spec, stage = open_stage(data, stage_id, channel)
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
     chunks = _until_end(source, channel, spec.start_positions[stage_id][channel][0])

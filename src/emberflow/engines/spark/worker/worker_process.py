@@ -1,6 +1,6 @@
-"""What lives in a Spark Python worker across batches: the call loop and the opened stages.
+"""What a Spark Python worker keeps across batches: the call loop and the opened stages.
 
-Module-level on purpose: Spark makes new processor and reader objects for every task, but keeps the process.
+Module-level on purpose: Spark creates new processor and reader objects for every task, but keeps the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from emberflow.operators.stage import StageTask
 
 
 class BatchClock:
-    """The time of the micro-batch at hand."""
+    """The time of the current micro-batch."""
 
     def __init__(self) -> None:
         self._clock: Clock = SystemClock()
@@ -36,7 +36,7 @@ class BatchClock:
         return self._clock.now_ms()
 
     def live_ms(self) -> int:
-        """For what goes on behind the batch."""
+        """For work that continues after the batch has been committed."""
         return max(self.now_ms(), SystemClock().now_ms())
 
 
@@ -68,38 +68,38 @@ class WorkerStage:
         self._told_now: set[int] = set()
         self._epoch = -1
         self.stored: set[int] = set()
-        """Groups that are known to have state."""
+        """Groups known to have state."""
         self.task.open(subtask, spec.parallelism, spec.parameters)
 
     def abandon(self) -> None:
-        """Nobody waits any more for what an attempt that Spark gave up has begun."""
+        """Stops waiting for what an attempt abandoned by Spark has started."""
         if self.task.head is not None:
             self.task.head.abandon()
 
     def begin_batch(self, batch_id: int, place: str = "", task_attempt: int = 0) -> None:
-        """A micro-batch begins at one place, perhaps once more: what its calls answered before is known. Earlier ones are
-        committed. Of several attempts, Spark counts the one that began last."""
+        """Starts a micro-batch at one place, possibly again: answers to its earlier calls are known. Earlier batches are
+        committed. Of several attempts, Spark commits the one that started last."""
         self._fence.check_if_reachable()
         self.abandon()
         self.calls.hand_over()
         epoch = self._first_epoch + batch_id
         if epoch == self._epoch:
-            # What an attempt that was given up has told, nobody has heard.
+            # What an abandoned attempt reported was not received.
             self._told -= self._told_now
         self._epoch, self._told_now = epoch, set()
         if self.log is not None:
             self.log.begin(epoch, place, self._fence.epoch * _TASKS_PER_START + task_attempt)
 
     def hold(self, group: int, before: int | None, now: int | None) -> None:
-        """Stages behind this one learn at which watermark a group stays behind the others, if it does so. A group that is
-        new here is told once more: its state may come from a savepoint."""
+        """Informs downstream stages of the watermark at which a group is held back, if it is. For a group that is new in
+        this process it is repeated: its state may come from a savepoint."""
         if before != now or group not in self._told:
             self._told.add(group)
             self._told_now.add(group)
             self.exits.hold(group, now)
 
     def wait_for_calls(self, deadline_s: float | None = None) -> None:
-        """Until no call is in flight; from the deadline on, only for calls that cannot go on in the background."""
+        """Waits until no call is in flight; after the deadline, only for calls that cannot continue in the background."""
         if deadline_s is not None:
             self.calls.wait_while(lambda: self.task.calls_in_flight > 0, deadline_s)
             self.calls.wait_while(lambda: self.task.calls_to_drain > 0)
@@ -107,7 +107,7 @@ class WorkerStage:
             self.calls.wait_while(lambda: self.task.calls_in_flight > 0)
 
     def finish(self) -> list[PacketRow]:
-        """Waits for calls; everything that is left to send."""
+        """Waits for calls; returns everything that is left to send."""
         self.wait_for_calls()
         return self.exits.take_rows()
 
@@ -118,11 +118,11 @@ _decisions: dict[CallStoreLocation, DecisionStore] = {}
 _stages: dict[tuple[str, int], WorkerStage] = {}
 _KEPT = 32
 _TASKS_PER_START = 10**12
-"""More than Spark will ever count: the start of a job comes before the task when attempts are put in order."""
+"""More than the number of Spark's tasks in a start: attempts are ordered by start of the job first, then by task."""
 
 
 def call_log(spec: JobSpec, place: CallStoreLocation) -> StoredCallLog:
-    """The job's log of durable calls, one per process."""
+    """The job's durable call log, one per process."""
     found = _logs.get(place)
     if found is None:
         used = {id(stage.log) for stage in _stages.values()}
@@ -150,7 +150,7 @@ def _ledgers(spec: JobSpec) -> Ledgers:
 
 
 def close_stage(data: bytes, stage_id: int) -> None:
-    """The job's input has ended for this task: close() of its functions. Opened again if it is needed after all."""
+    """The job's input has ended for this task: calls close() of its functions. The stage is reopened if needed again."""
     stage = _stages.pop((hashlib.sha256(data).hexdigest(), stage_id), None)
     if stage is not None:
         stage.task.close()
@@ -165,16 +165,16 @@ def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, Worke
     key = (hashlib.sha256(data).hexdigest(), stage_id)
     stage = _stages.get(key)
     if stage is None:
-        # The stages of jobs that have ended long ago; jobs of one session share the worker.
+        # The stages of jobs that ended long ago; jobs of one session share the worker.
         idle = [item for item, other in _stages.items() if not other.task.calls_in_background]
         for item in idle[: max(0, len(_stages) - _KEPT + 1)]:
             _stages.pop(item).task.close()
         for other in _stages.values():
             if other.job_id == spec.job_id:
-                # Of an earlier start of the job in the same session.
+                # From an earlier start of the job in the same session.
                 other.abandon()
         stage = WorkerStage(spec, stage_id, _calls, subtask)
-    # The one that was used last comes last.
+    # The most recently used stage comes last.
     _stages.pop(key, None)
     _stages[key] = stage
     return spec, stage

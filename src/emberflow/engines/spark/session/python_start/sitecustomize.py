@@ -1,8 +1,8 @@
 """Runs at the start of Spark's Python processes, because `engines/spark/session/session.py` puts this folder on their path.
 
-Spark puts a zip of pyspark first on the path of every Python process that it starts. Python keeps nothing compiled of
-what it reads from a zip, so each of the ten or so processes of a query compiles pyspark anew: 0.6 s of work each. Where
-the zip belongs to a pyspark that is installed, which has the same modules compiled, it goes to the end of the path.
+Spark puts a zip of pyspark first on the path of every Python process that it starts. Python does not cache bytecode of
+modules in a zip, so each of the ten or so processes of a query compiles pyspark again: 0.6 s of work each. If the zip
+belongs to an installed pyspark, which has the same modules compiled, it is moved to the end of the path.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def prefer_installed_pyspark(path: list[str]) -> None:
 
 
 def run_next() -> None:
-    """Python runs one module of this name; somebody else may have one, too."""
+    """Python runs only one module of this name; another one may be on the path, too."""
     found = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if entry != _HERE])
     if found is not None and found.loader is not None:
         module = sys.modules["sitecustomize"] = module_from_spec(found)
