@@ -24,7 +24,7 @@ def words(line: str) -> list[tuple[str, int]]:
 
 def count_words(paths: list[str]) -> dict[str, int]:
     env = StreamExecutionEnvironment.get_execution_environment()
-    # The input is bounded: batch mode reads it as a whole and is faster on Spark.
+    # The input is bounded: batch mode emits each word once, with its final count, and starts faster on Spark.
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), *paths).build()
     counts = (
@@ -34,11 +34,7 @@ def count_words(paths: list[str]) -> dict[str, int]:
         .reduce(lambda a, b: (a[0], a[1] + b[1]))
     )
     with counts.execute_and_collect("word count") as results:
-        # A running count per word: the largest count of a word is its last.
-        found: dict[str, int] = {}
-        for word, count in results:
-            found[word] = max(count, found.get(word, 0))
-    return found
+        return dict(results)
 
 
 def main(paths: list[str]) -> None:

@@ -112,7 +112,7 @@ def test_a_stream_united_with_itself_counts_twice(host: Host) -> None:
         stream = env.from_collection([1, 2])
         return stream.union(stream.map(lambda n: n)).key_by(lambda n: n).reduce(lambda a, b: a + b)
 
-    assert unordered(host.run(build)) == [1, 2, 2, 4]
+    assert unordered(host.run(build)) == ([1, 2, 2, 4] if host.streaming else [2, 4])
 
 
 @on_every_host

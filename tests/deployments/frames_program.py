@@ -14,7 +14,7 @@ from program import session
 
 from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, with_agent
 from emberflow.errors import NotSupported
-from emberflow.streams import StreamExecutionEnvironment
+from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
 
 SESSION_ZONE = "America/New_York"
 EVERY_TYPE = """
@@ -77,7 +77,8 @@ def main(kind: str) -> None:
     same = sorted(map(repr, there.collect())) == sorted(map(repr, table.collect()))
     print("result every type the same:", same and there.schema == table.schema, flush=True)
 
-    times = env().from_collection([(1, datetime(2026, 7, 1, 12)), (2, datetime(2026, 7, 1, 12, tzinfo=UTC))])
+    batch = env().set_runtime_mode(RuntimeExecutionMode.BATCH)
+    times = batch.from_collection([(1, datetime(2026, 7, 1, 12)), (2, datetime(2026, 7, 1, 12, tzinfo=UTC))])
     written = times.to_dataframe("id long, at timestamp").selectExpr("id", "cast(at as string) as at")
     for row in sorted(written.collect()):
         print("result", tuple(row), flush=True)

@@ -14,7 +14,7 @@ from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.keyed_process import KeyedProcessOperator
 from emberflow.operators.operator import Operator, Step
-from emberflow.operators.reduce import ReduceOperator
+from emberflow.operators.reduce import FinalReduceOperator, ReduceOperator
 from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
 from emberflow.operators.timestamp_assigner import TimestampsOperator
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
@@ -43,10 +43,12 @@ from emberflow.plan.specs import (
 )
 
 
-def make_operator(node: StreamNode, clock: Clock) -> Operator:
-    """The operator of any step but sources and sinks, which engines bring themselves."""
+def make_operator(node: StreamNode, clock: Clock, *, batch: bool = False) -> Operator:
+    """The operator of any step but sources and sinks, which engines bring themselves. In batch mode some differ."""
     step = Step(node.uid, node.name, f"{node.spec.kind} at {node.location}" if node.location else "")
-    return _MAKERS[type(node.spec)](step, _own_copy(node), clock)
+    kind = type(node.spec)
+    make = _BATCH_MAKERS.get(kind, _MAKERS[kind]) if batch else _MAKERS[kind]
+    return make(step, _own_copy(node), clock)
 
 
 def _own_copy(node: StreamNode) -> Spec:
@@ -109,8 +111,12 @@ _MAKERS: dict[type[Spec], _Make] = {
     KeyedProcessSpec: lambda step, spec, _: KeyedProcessOperator(
         step, spec.function, spec.calls, spec.on_timer
     ),
-    ReduceSpec: lambda step, spec, _: ReduceOperator(step, spec.combine),
+    ReduceSpec: lambda step, spec, _: ReduceOperator(step, spec.function, spec.combine),
     WindowSpec: _window,
     AsyncSpec: _async,
     AgentSpec: lambda step, spec, _: AgentOperator(step, spec),
+}
+
+_BATCH_MAKERS: dict[type[Spec], _Make] = {
+    ReduceSpec: lambda step, spec, _: FinalReduceOperator(step, spec.function, spec.combine),
 }

@@ -37,6 +37,8 @@ class HostServices:
     """The services of one task's host."""
 
     clock: Clock
+    batch: bool = False
+    """Whether the job runs in BATCH mode, where some steps only emit their final results."""
     calls: CallService | None = None
     """None if the stage has no step that waits for calls."""
     log: CallLog | None = None

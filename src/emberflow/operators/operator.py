@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any, Protocol
 
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
@@ -120,6 +121,11 @@ def open_function(function: Any, context: Any) -> None:
     opener = getattr(function, "open", None)
     if opener is not None:
         opener(context)
+
+
+def function_behind(call: Any, method: str) -> Any:
+    """The function object whose `method` is what a step calls; a plain callable stands for itself."""
+    return call.__self__ if isinstance(call, MethodType) and call.__name__ == method else call
 
 
 def close_function(function: Any) -> None:

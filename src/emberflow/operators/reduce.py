@@ -1,4 +1,4 @@
-"""Keyed reduce: one running value per key, emitted after every record."""
+"""Keyed reduce: one running value per key, emitted after every record in streaming mode, once per key in batch mode."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Step
+from emberflow.operators.operator import Step, close_function, open_function
+from emberflow.state.entry import Entry
 
 ACCUMULATOR = "$reduce"
 
 
 class ReduceOperator(KeyedOperator):
-    def __init__(self, step: Step, combine: Callable[[Any, Any], Any]) -> None:
+    """Emits the value so far after every record."""
+
+    def __init__(self, step: Step, function: Any, combine: Callable[[Any, Any], Any]) -> None:
         super().__init__(step)
+        self._function = function
         self._combine = combine
+        self._has_state = hasattr(function, "open")
+
+    def open(self, context: Any) -> None:
+        open_function(self._function, context)
+
+    def close(self) -> None:
+        close_function(self._function)
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, combine = self.scope, self._combine
-        known, found, out, marks_out = scope.entries.get, scope.entry, self._values, self._watermarks
+        known, found, out, marks_out = self._known(), scope.entry, self._values, self._watermarks
         current = scope.watermark
         marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
         value: Any = None
@@ -39,3 +50,39 @@ class ReduceOperator(KeyedOperator):
         except BaseException as error:
             raise self.step.failed(value, error) from error
         self._timestamps.extend(repeat(None, len(batch)) if batch.timestamps is None else batch.timestamps)
+
+    def _known(self) -> Callable[[Any], Entry | None]:
+        """How a record finds its key's entry. Only a function that may have state of its own pays for the cursor."""
+        return self._pointed if self._has_state else self.scope.entries.get
+
+    def _pointed(self, key: Any) -> Entry:
+        cursor = self.cursor
+        cursor.key = key
+        cursor.entry = entry = self.scope.entry(key)
+        return entry
+
+
+class FinalReduceOperator(ReduceOperator):
+    """Emits one value per key when the input has ended, with the last timestamp there is, as Flink's batch mode does."""
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        scope, combine = self.scope, self._combine
+        known, found, register = self._known(), scope.entry, scope.event_timers.register
+        value: Any = None
+        try:
+            for key, value in zip(batch.keys or (), batch.values, strict=True):
+                entry = known(key)
+                if entry is None:
+                    entry = found(key)
+                seen = entry.get(ACCUMULATOR)
+                if seen is None:
+                    register(MAX_WATERMARK, key)
+                    entry[ACCUMULATOR] = value
+                else:
+                    entry[ACCUMULATOR] = combine(seen, value)
+                entry.dirty = True
+        except BaseException as error:
+            raise self.step.failed(value, error) from error
+
+    def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
+        self.collect((self.cursor.entry.pop(ACCUMULATOR),), time_ms, watermark)

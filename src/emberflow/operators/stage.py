@@ -6,10 +6,18 @@ comes from or where its output goes.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from emberflow.errors import KeySelectorFailed, SourceFailed, describe_cause, shorten
+from emberflow.errors import (
+    EmberflowError,
+    KeySelectorFailed,
+    NotSerializable,
+    SourceFailed,
+    describe_cause,
+    shorten,
+)
 from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
@@ -18,7 +26,14 @@ from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator
 from emberflow.operators.host_services import HostServices
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Operator, Output, Receiver
+from emberflow.operators.operator import (
+    Operator,
+    Output,
+    Receiver,
+    close_function,
+    function_behind,
+    open_function,
+)
 from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
@@ -38,9 +53,47 @@ class KeySelection:
     """Adds keys to batches on their way into an exchange."""
 
     def __init__(self, exchange: Exchange, step: StreamNode, target: Receiver) -> None:
-        self._select = exchange.edge.key
         self._named = f"step {step.name!r}" + (f" ({step.location})" if step.location else "")
+        self._step_name = step.name
+        self._select = self._own_copy(exchange.edge.key)
+        self._function = function_behind(self._select, "get_key")
         self._target = target
+
+    def _own_copy(self, selector: Any) -> Any:
+        """Every task has a selector of its own, as it has functions of its own: `open()` may keep things in it."""
+        try:
+            return copy.deepcopy(selector)
+        except Exception as error:
+            raise NotSerializable(
+                f"the key selector before {self._named} cannot be copied for a task",
+                cause=describe_cause(error),
+                way_out="create locks, connections and files in open(), not where the selector is created",
+            ) from error
+
+    def open(self, subtask: int, parallelism: int, parameters: dict[str, str] | None) -> None:
+        """Opens the selector. Its records have no key yet, so there is no keyed state."""
+        try:
+            open_function(
+                self._function, RuntimeContext(self._step_name, None, subtask, parallelism, parameters)
+            )
+        except BaseException as error:
+            raise self._failed_in("open()", error) from error
+
+    def close(self) -> None:
+        try:
+            close_function(self._function)
+        except BaseException as error:
+            raise self._failed_in("close()", error) from error
+
+    def _failed_in(self, what: str, error: BaseException) -> BaseException:
+        if isinstance(error, EmberflowError | KeyboardInterrupt):
+            return error
+        return KeySelectorFailed(
+            f"the key selector before {self._named} failed in {what}",
+            cause=describe_cause(error),
+            way_out=f"fix {what} of the selector; --traceback shows the Python stack",
+            committed="nothing of the current batch was committed",
+        )
 
     def on_batch(self, batch: Batch) -> None:
         select = self._select
@@ -102,6 +155,7 @@ class StageTask:
         self.stage = stage
         self._source_name = stream_graph.node(stage.head).name
         self.operators: dict[int, Operator] = {}
+        self._selections: list[KeySelection] = []
         self.entry = Output()
         receivers: dict[int, Receiver] = {}
         for node_id in stage.nodes:
@@ -109,7 +163,7 @@ class StageTask:
             if isinstance(node.spec, SinkSpec):
                 receivers[node_id] = exits.sink(node)
             elif node_id != stage.head or stage.kind is StageKind.KEYED:
-                operator = make_operator(node, host.clock)
+                operator = make_operator(node, host.clock, batch=host.batch)
                 if host.calls is not None:
                     operator.connect(host)
                 self.operators[node_id] = receivers[node_id] = operator
@@ -118,6 +172,7 @@ class StageTask:
         for item in graph.outputs_of(stage_id):
             target = stream_graph.node(graph.stages[item.target_stage].head)
             selection = KeySelection(item, target, exits.exchange(item))
+            self._selections.append(selection)
             self._output(item.edge.source, item.edge.side_tag).append(selection)
         head = self.operators.get(stage.head)
         self.head = head if isinstance(head, KeyedOperator) else None
@@ -142,6 +197,8 @@ class StageTask:
                 operator.open(RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters))
             except BaseException as error:
                 raise operator.step.failed_in("open()", error) from error
+        for selection in self._selections:
+            selection.open(subtask, parallelism, parameters)
 
     def sync(self) -> None:
         for operator in self.operators.values():
@@ -155,6 +212,11 @@ class StageTask:
                 operator.close()
             except BaseException as error:
                 failures.append(operator.step.failed_in("close()", error))
+        for selection in self._selections:
+            try:
+                selection.close()
+            except BaseException as error:
+                failures.append(error)
         if failures:
             raise failures[0]
 

@@ -14,7 +14,7 @@ from emberflow.errors import InvalidArgument
 from emberflow.event_time.timestamps import NO_TIMESTAMP, checked
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from emberflow.operators.operator import Operator, Step
+from emberflow.operators.operator import Operator, Step, close_function, function_behind, open_function
 
 
 class TimestampsOperator(Operator):
@@ -24,6 +24,12 @@ class TimestampsOperator(Operator):
         self._delay_ms = strategy.delay_ms
         # The watermark is never below −∞, whatever the delay.
         self._lowest = self._highest = MIN_WATERMARK + (strategy.delay_ms or 0) + 1
+
+    def open(self, context: Any) -> None:
+        open_function(function_behind(self._assigner, "extract_timestamp"), context)
+
+    def close(self) -> None:
+        close_function(function_behind(self._assigner, "extract_timestamp"))
 
     def reset(self) -> None:
         """Another channel or another micro-batch begins."""

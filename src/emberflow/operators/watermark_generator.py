@@ -14,7 +14,7 @@ from emberflow.event_time.watermarks import Watermark, WatermarkStrategy
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Step
+from emberflow.operators.operator import Step, close_function, function_behind, open_function
 from emberflow.operators.timestamp_assigner import assign_timestamps, or_none_yet
 
 GENERATOR = "$generator"
@@ -29,6 +29,12 @@ class WatermarkGeneratorOperator(KeyedOperator):
         self._strategy = strategy
         self._highest = MIN_WATERMARK
         self.select_channel: Callable[[ChannelId], None] = lambda channel: None
+
+    def open(self, context: Any) -> None:
+        open_function(function_behind(self._strategy.assigner, "extract_timestamp"), context)
+
+    def close(self) -> None:
+        close_function(function_behind(self._strategy.assigner, "extract_timestamp"))
 
     def emit_watermark(self, watermark: Watermark | int) -> None:
         """The generator's output."""

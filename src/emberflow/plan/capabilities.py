@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.errors import NotSupported
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.graphs.stream_graph import StreamNode
@@ -33,6 +34,10 @@ def _spark_stream(node: StreamNode) -> bool:
     )
 
 
+def _table(node: StreamNode) -> bool:
+    return isinstance(node.spec, SourceSpec) and isinstance(node.spec.source, DataFrameSource)
+
+
 def _spark_batch_frame(node: StreamNode) -> bool:
     frame = getattr(node.spec.source, "dataframe", None) if isinstance(node.spec, SourceSpec) else None
     return frame is not None and not getattr(frame, "isStreaming", False)
@@ -58,7 +63,7 @@ GAPS = (
         mode=RuntimeExecutionMode.STREAMING,
         applies=_spark_batch_frame,
         reason="is a batch DataFrame, which Spark does not join with a stream",
-        way_out="read it with spark.readStream, or run the program in BATCH mode",
+        way_out="read it with spark.readStream, or call env.set_runtime_mode(RuntimeExecutionMode.BATCH)",
     ),
 )
 
@@ -80,8 +85,12 @@ def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
 
 
 def resolve_mode(graph: JobGraph, config: JobConfig) -> RuntimeExecutionMode:
-    """AUTOMATIC is batch if every source is bounded and there is no checkpoint directory to continue from."""
-    if config.mode is not RuntimeExecutionMode.AUTOMATIC:
+    """The mode that the program chose, else STREAMING, except that a table, which Spark cannot read as a stream, is
+    processed in BATCH. AUTOMATIC is batch if every source is bounded. A program that may continue from a checkpoint
+    directory or a savepoint is a stream in both cases: batch mode keeps no state."""
+    if config.mode is RuntimeExecutionMode.STREAMING or config.mode is RuntimeExecutionMode.BATCH:
         return config.mode
     batch = graph.stream_graph.bounded and config.checkpoint_dir is None and config.savepoint is None
+    if config.mode is None:
+        batch = batch and any(_table(node) for node in graph.stream_graph.nodes)
     return RuntimeExecutionMode.BATCH if batch else RuntimeExecutionMode.STREAMING

@@ -17,8 +17,9 @@ builds something and does not execute it."""
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING processes data as it arrives, BATCH all of it at once; AUTOMATIC is BATCH if every source is bounded and
-    there is no checkpoint directory to continue from."""
+    """STREAMING, the default, processes data as it arrives; BATCH all of it at once, and emits only final results where
+    STREAMING emits intermediate ones. AUTOMATIC is BATCH if every source is bounded and there is no checkpoint directory to
+    continue from."""
 
     STREAMING = "streaming"
     BATCH = "batch"
@@ -55,7 +56,8 @@ class JobConfig:
 
     parallelism: int
     max_parallelism: int
-    mode: RuntimeExecutionMode = RuntimeExecutionMode.AUTOMATIC
+    mode: RuntimeExecutionMode | None = None
+    """None if the program did not choose one: `plan.capabilities.resolve_mode` decides."""
     checkpoint_dir: str | None = None
     checkpoint_interval_ms: int | None = None
     checkpointing_mode: CheckpointingMode = CheckpointingMode.EXACTLY_ONCE

@@ -76,7 +76,7 @@ class StreamExecutionEnvironment:
         self._restart: RestartStrategy | None = None
         self._parallelism = parallelism
         self._max_parallelism: int | None = None
-        self._mode = RuntimeExecutionMode.AUTOMATIC
+        self._mode: RuntimeExecutionMode | None = None
         self._options: dict[str, Any] = {}
         self._parameters: dict[str, str] = {}
         self._executed: set[int] = set()
@@ -136,7 +136,22 @@ class StreamExecutionEnvironment:
         return self._max_parallelism or wanted
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Streaming or batch; `AUTOMATIC` takes batch where every source is bounded and there is no checkpoint directory."""
+        """`STREAMING` is the default, except that a program which reads only bounded input, some of it with
+        `from_dataframe`, is `BATCH`. `BATCH` needs bounded input; a keyed `reduce`, `sum`, … then emits one value per key.
+        `AUTOMATIC` is `BATCH` where every source is bounded and there is no checkpoint directory.
+
+        ```python
+        from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        sales = env.from_collection([("ann", 1), ("ann", 2)]).key_by(lambda sale: sale[0])
+        totals = sales.sum(1)
+        assert list(totals.execute_and_collect()) == [("ann", 1), ("ann", 3)]
+
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+        assert list(totals.execute_and_collect()) == [("ann", 3)]
+        ```
+        """
         self._mode = execution_mode
         return self
 

@@ -118,6 +118,9 @@ class KeyedStream(DataStream[T], Generic[K, T]):
     def reduce(self, func: ReduceFunction[Any] | Callable[[T, T], Any]) -> DataStream[Any]:
         """A running value per key, emitted after every record: the first record as it is, then `func(value so far, record)`.
 
+        In BATCH mode only the final value of each key is emitted, at the end of the input and with the last timestamp there
+        is. A `ReduceFunction` may use keyed state.
+
         ```python
         from emberflow.streams import StreamExecutionEnvironment
 

@@ -10,6 +10,7 @@ store; a harness created from it continues exactly there.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,9 @@ from emberflow.errors import InvalidArgument
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.codecs import decode, encode
 from emberflow.operators.channels import ChannelId
+from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.host_services import CallService, HostServices
-from emberflow.operators.operator import Receiver
+from emberflow.operators.operator import Receiver, function_behind, open_function
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
@@ -93,7 +95,7 @@ class _Outlets:
 
 class OperatorHarness:
     """`build(*streams)` receives one stream per input and returns a stream, or a dictionary of named streams (side
-    outputs). `channels` is the number of channels of each input."""
+    outputs). `channels` is the number of channels of each input, `batch` whether it runs as in BATCH mode."""
 
     def __init__(
         self,
@@ -101,6 +103,7 @@ class OperatorHarness:
         *,
         inputs: int = 1,
         channels: int = 1,
+        batch: bool = False,
         clock: ManualClock | None = None,
         calls: CallService | None = None,
         restore: bytes | None = None,
@@ -112,13 +115,16 @@ class OperatorHarness:
             raise InvalidArgument(f"a harness drives one stage, but the program has {len(keyed)} keyed ones")
         stage = keyed[0] if keyed else graph.stages[0]
         self._outlets = _Outlets()
-        self.stage = StageTask(graph, stage.id, self._outlets, HostServices(clock=self.clock, calls=calls))
+        self.stage = StageTask(
+            graph, stage.id, self._outlets, HostServices(clock=self.clock, batch=batch, calls=calls)
+        )
         self._inputs = graph.inputs_of(stage.id)
         self.scope: Scope | None = None
         if self.stage.head is not None:
             self.scope = self._scope(graph, channels, restore)
             self.stage.head.enter(self.scope)
         self.stage.open()
+        self._selectors = {item.id: _opened(item.edge.key) for item in self._inputs}
 
     def _scope(self, graph: JobGraph, channels: int, restore: bytes | None) -> Scope:
         saved: SavedScope | None = None
@@ -154,7 +160,7 @@ class OperatorHarness:
                 self.stage.entry.watermark(watermark)
             return
         exchange, where = self._channel(into, channel)
-        key = exchange.edge.key
+        key = self._selectors[exchange.id]
         keys = None if key is None else [key(value) for value in values]
         head.receive(
             exchange.input_index, where, Batch(list(values), timestamps, watermarks, keys), watermark
@@ -211,6 +217,13 @@ class OperatorHarness:
     def close(self) -> None:
         """Closes the stage's functions."""
         self.stage.close()
+
+
+def _opened(selector: Any) -> Any:
+    """A key selector as the stage before would use it: a copy of its own, opened."""
+    own = copy.deepcopy(selector)
+    open_function(function_behind(own, "get_key"), RuntimeContext("harness"))
+    return own
 
 
 def _compile(build: Callable[..., DataStream[Any] | dict[str, DataStream[Any]]], inputs: int) -> JobGraph:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from emberflow.errors import EmberflowError, EngineFailed
 from emberflow.plan.job_contract import RuntimeExecutionMode
@@ -23,6 +23,7 @@ from emberflow.testing.sentinels import crash_folder
 from emberflow.testing.spark_session import shared_session
 
 Build = Callable[[StreamExecutionEnvironment], DataStream[Any]]
+T = TypeVar("T")
 PathLike = str | os.PathLike[str]
 
 
@@ -52,6 +53,11 @@ class Host:
     def streaming(self) -> bool:
         """Whether the host reads its sources as streams."""
         return self.mode is RuntimeExecutionMode.STREAMING
+
+    def emitted(self, running: Sequence[T]) -> list[T]:
+        """What a keyed `reduce`, `sum`, … emits for one key whose running values these are: all in STREAMING mode, the last
+        in BATCH mode."""
+        return list(running if self.streaming else running[-1:])
 
     def __str__(self) -> str:
         return self.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ def graph(*, bounded: bool) -> JobGraph:
     return env.job_graph()
 
 
-def config(mode: RuntimeExecutionMode = RuntimeExecutionMode.AUTOMATIC, **fields: Any) -> JobConfig:
+def config(mode: RuntimeExecutionMode | None = RuntimeExecutionMode.AUTOMATIC, **fields: Any) -> JobConfig:
     return JobConfig(parallelism=1, max_parallelism=64, mode=mode, **fields)
 
 
@@ -51,3 +52,21 @@ def test_automatic_mode() -> None:
     # A program that is to go on later is a stream, also if it ends.
     assert resolve_mode(graph(bounded=True), config(checkpoint_dir="x")) is streaming
     assert resolve_mode(graph(bounded=True), config(streaming)) is streaming
+
+
+def test_without_a_mode_only_bounded_tables_are_a_batch(tmp_path: Path) -> None:
+    streaming, batch = RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH
+
+    def tables(*, and_a_stream: bool = False) -> JobGraph:
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        rows = env.from_dataframe([{"n": 1}])
+        if and_a_stream:
+            rows = rows.union(env.add_source(TestSource([1], bounded=False)))
+        rows.print()
+        return env.job_graph()
+
+    assert resolve_mode(graph(bounded=True), config(None)) is streaming
+    assert resolve_mode(tables(), config(None)) is batch
+    assert resolve_mode(tables(), config(streaming)) is streaming
+    assert resolve_mode(tables(), config(None, checkpoint_dir=str(tmp_path))) is streaming
+    assert resolve_mode(tables(and_a_stream=True), config(None)) is streaming

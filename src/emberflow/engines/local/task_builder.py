@@ -177,8 +177,10 @@ class TaskBuilder:
         self._job_id = job_id
         self._clock = clock
         self._calls = calls
+        self._batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
         self._host = HostServices(
             clock=clock,
+            batch=self._batch,
             calls=calls,
             log=log,
             approvals=approvals_in(config.checkpoint_dir, fence),
@@ -195,7 +197,6 @@ class TaskBuilder:
         self._sources: dict[str, SourceState] = {}
         """uid -> where the source continues."""
         self._sink_writers: dict[int, int] = {}
-        self._batch = resolve_mode(graph, config) is RuntimeExecutionMode.BATCH
         without_checkpoints = config.checkpoint_dir is None and config.checkpoint_interval_ms is None
         self._immediate = without_checkpoints or config.checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE
         self.tasks = JobTasks()

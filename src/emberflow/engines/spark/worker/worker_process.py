@@ -56,6 +56,7 @@ class WorkerStage:
         )
         host = HostServices(
             clock=self.clock,
+            batch=spec.batch,
             calls=CallsOfJob(calls, spec.job_id),
             log=self.log,
             approvals=approvals,
