@@ -1,4 +1,4 @@
-"""Limits of models: calls wait until what all processes of a job share lets them start.
+"""Limits of models: calls wait until the limits shared by all processes of a job let them start.
 
-Called where a model is asked; keeps nothing on disk itself (`engines/job/limit_ledger.py` does).
+Called where a model is called; keeps nothing on disk itself (`engines/job/limit_ledger.py` does).
 """

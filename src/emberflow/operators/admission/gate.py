@@ -1,8 +1,8 @@
-"""Admission to a model: calls of one process wait here, in order, until the limits that all processes share let them go.
+"""Admission to a model: calls of one process wait here, in order, until the limits shared by all processes admit them.
 
-A `Gate` belongs to one connection in one process and is used on one event loop; its `LimitShare` knows what may begin
-when. A call that the service turns away with "too many requests" is made again from here, after a pause that all
-processes keep; its caller does not see it.
+A `Gate` belongs to one connection in one process and is used on one event loop; its `LimitShare` decides which calls may
+start when. A call that the service rejects with "too many requests" is retried from here, after a pause that applies to
+all processes; its caller does not notice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ASKED_AT_ONCE = 256
 
 
 class MemoryLedger:
-    """For one process, and for one of several that cannot reach each other."""
+    """For a single process, or for one of several that cannot share a ledger."""
 
     def __init__(self) -> None:
         self.state = LimitState()
@@ -34,20 +34,20 @@ class MemoryLedger:
         return step(self.state)
 
     def close(self) -> None:
-        """Others may still use it."""
+        """Does nothing: others may still use it."""
 
 
 class Ledgers(Protocol):
-    """The ledgers of a job; made by its engine."""
+    """The ledgers of a job; created by its engine."""
 
     def of(self, name: str, limits: ModelLimits) -> tuple[Ledger, ModelLimits]:
-        """The ledger of a model, and what of its limits is this process's to keep."""
+        """The ledger of a model, and this process's share of its limits."""
         ...
 
 
 class MemoryLedgers:
-    """For a job in one process. With `parts`, for one of as many processes that cannot reach each other: each keeps an
-    equal part of every limit."""
+    """For a job in one process. With `parts`, for one of that many processes that cannot share a ledger: each gets an
+    equal share of every limit."""
 
     def __init__(self, parts: int = 1) -> None:
         self._parts = parts
@@ -66,7 +66,7 @@ class _Waiter:
 
 
 class Gate:
-    """Lets calls of one connection through. Bounded, in order, and a call that is cancelled leaves no trace."""
+    """Admits calls of one connection. Bounded and in order; a cancelled call leaves no trace."""
 
     def __init__(self, name: str, limits: ModelLimits, ledger: Ledger) -> None:
         self.name = name
@@ -81,8 +81,8 @@ class Gate:
         self.throttled_s = 0.0
 
     def publish(self, group: MetricGroup) -> None:
-        """From now on the group shows how many calls wait and are in flight, how many may be and how many may begin in a
-        second (None: any number), how often the service said "too many" and how long it made calls pause."""
+        """Shows in the group how many calls wait and are in flight, the current limits of calls in flight and of requests
+        per second (None: unlimited), how often the service said "too many" and how long calls were paused."""
         names = ("waiting", "in_flight", "limit", "rate", "throttled", "throttled_seconds")
         self._gauges.append(tuple(group.get_gauge(name) for name in names))
         self._show()
@@ -94,7 +94,7 @@ class Gate:
         tokens: float = 0.0,
         used: Callable[[T], float | None] = lambda answer: None,
     ) -> T:
-        """What `make()` answers; `tokens` is a guess at what it will take, `used` reads it off the answer."""
+        """The result of `make()`; `tokens` is an estimate of what it will consume, `used` reads it from the answer."""
         retries = 0
         while True:
             epoch = await self._enter(tokens, again=retries > 0)
@@ -103,7 +103,7 @@ class Gate:
             except BaseException as error:
                 throttle = throttle_of(error) if isinstance(error, Exception) else None
                 if throttle is None:
-                    # Refused for another reason, but taken: it counts as a request that was allowed.
+                    # It failed for another reason, but was accepted: it counts as an allowed request.
                     self._leave(epoch, taken=isinstance(error, Exception), tokens=0.0)
                     raise
                 self._turned_away(throttle, epoch, tokens)
@@ -118,7 +118,7 @@ class Gate:
     # one call
 
     async def _enter(self, tokens: float, *, again: bool) -> int:
-        """Returns when the call may begin, with the epoch that let it."""
+        """Returns when the call may start, with the epoch that admitted it."""
         loop = asyncio.get_running_loop()
         if not self.waiting and self._share.may_begin(loop.time(), self.in_flight, 1, lambda: [tokens]):
             self._begin()
@@ -130,7 +130,7 @@ class Gate:
                 way_out="lower 'max-in-flight', so that the source slows down, or raise max_waiting",
             )
         waiter = _Waiter(tokens)
-        # A call that was turned away has waited already.
+        # A call that was rejected has waited already.
         (self._queue.appendleft if again else self._queue.append)(waiter)
         self.waiting += 1
         self._pump()
@@ -170,7 +170,7 @@ class Gate:
     # the queue
 
     def _pump(self) -> None:
-        """Lets through whoever may go, and sees to it that somebody looks again in time."""
+        """Admits the calls that may start, and schedules the next check."""
         loop = asyncio.get_running_loop()
         if self._timer is not None:
             self._timer.cancel()
@@ -186,7 +186,7 @@ class Gate:
                 return
             self.waiting -= 1
             self._begin()
-            # Said now: when the call gets to run, another may have been turned away.
+            # Set now: by the time the call runs, another one may have been rejected.
             queue.popleft().admitted.set_result(self._share.epoch)
         self._rest(loop, now)
 
@@ -198,7 +198,7 @@ class Gate:
         ]
 
     def _rest(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
-        """Nobody waits: what this process holds and does not need goes back."""
+        """No call is waiting: returns grants that this process does not need."""
         keeps_for_s = self._share.keeps_for_s()
         if keeps_for_s:
             self._timer = loop.call_at(now + keeps_for_s, self._give_back)
@@ -211,7 +211,7 @@ class Gate:
             self._share.give_back(asyncio.get_running_loop().time(), self.in_flight)
 
     def close(self) -> None:
-        """What this process held goes back."""
+        """Returns all grants of this process."""
         if self._timer is not None:
             self._timer.cancel()
         self._share.close()

@@ -1,7 +1,7 @@
-"""What one process holds of the limits that all processes of a job share.
+"""One process's share of the limits that all processes of a job share.
 
-A `LimitShare` asks its ledger for a little at a time: calls that may be in flight, moments at which requests may begin.
-It knows nothing of who waits; `operators/admission/gate.py` has the queue.
+A `LimitShare` requests small grants from its ledger: calls that may be in flight, times at which requests may start. It
+does not know the waiting calls; `operators/admission/gate.py` has the queue.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from emberflow.operators.admission.throttling import Throttle
 T = TypeVar("T")
 
 FRESH_S = 0.1
-"""How long a process may go on without looking whether another one has met a 429."""
+"""How long a process may continue without checking whether another one has received a 429."""
 POLL_S = 0.02
-"""Between two looks whether other processes have given calls in flight back."""
+"""Polling interval for calls in flight that other processes have released."""
 
 
 class Ledger(Protocol):
-    """Where the state of one model lives for all processes of a job."""
+    """Where the state of one model is kept for all processes of a job."""
 
     def change(self, step: Callable[[LimitState], T]) -> T:
-        """Runs the step on the state, alone."""
+        """Runs the step on the state, under mutual exclusion."""
         ...
 
     def close(self) -> None:
-        """This process has no more to ask."""
+        """This process has no more requests."""
         ...
 
 
 class LimitShare:
-    """`in_flight` and `waiting` are those of this process, wherever they are asked for."""
+    """The parameters `in_flight` and `waiting` are always those of this process."""
 
     def __init__(self, limits: ModelLimits, ledger: Ledger) -> None:
         self._limits = limits
@@ -52,15 +52,15 @@ class LimitShare:
         self._succeeded: dict[int, int] = {}
         self._unsettled = 0.0
         self.limit: int | None = None
-        """Calls in flight of all processes; None: any number."""
+        """The limit of calls in flight in all processes; None: unlimited."""
         self.rate: float | None = None
-        """Requests that all processes may begin in a second; None: any number."""
+        """Requests per second in all processes; None: unlimited."""
         self.epoch = 0
 
-    # may a call begin?
+    # whether a call may start
 
     def may_begin(self, now: float, in_flight: int, waiting: int, tokens: Callable[[], list[float]]) -> bool:
-        """Whether the next of those that wait may begin at once; `tokens`: what the next ones will take."""
+        """Whether the next waiting call may start now; `tokens`: what the next calls will consume."""
         stale = now - self._refreshed_at >= FRESH_S
         more = (
             self._full(in_flight)
@@ -77,23 +77,23 @@ class LimitShare:
         return self._slots is not None and in_flight >= self._slots
 
     def next_look(self, now: float, in_flight: int) -> float:
-        """When a call that may not begin now should ask again."""
+        """When a call that may not start now should check again."""
         if now < self._paused_until:
             return self._paused_until
         if self._full(in_flight):
-            # What this process has in flight wakes it up by itself; what others have does not.
+            # A call of this process that ends triggers the next check; calls of other processes do not.
             return now + (FRESH_S if self._slots == self.limit else POLL_S)
-        # A pause that another process has met is seen before the next call begins.
+        # A pause caused by another process is noticed before the next call starts.
         return self._starts[0] if self._starts else now + FRESH_S
 
-    # what became of calls
+    # results of calls
 
     def begun(self) -> None:
         if self._rated and self._starts:
             self._starts.popleft()
 
     def ended(self, epoch: int, tokens: float, *, taken: bool) -> None:
-        """`taken`: the service has not refused it for being too much; `tokens`: beyond those that were reserved."""
+        """`taken`: the service did not reject it as too much; `tokens`: beyond those that were reserved."""
         if taken:
             self._succeeded[epoch] = self._succeeded.get(epoch, 0) + 1
         self._unsettled += tokens
@@ -101,11 +101,11 @@ class LimitShare:
     def turned_away(
         self, throttle: Throttle, now: float, epoch: int, tokens: float, in_flight: int, waiting: int
     ) -> float:
-        """All processes pause; returns for how many seconds more than they did already."""
+        """Pauses all processes; returns by how many seconds this extends their pause."""
 
         def note(state: LimitState) -> float:
             self._report(state, now)
-            # What it was to take, the service has not counted.
+            # The service has not counted the tokens that it would have consumed.
             state.settle(self._limits, -tokens)
             state.occupy(self._limits, self._owner, in_flight, waiting)
             until = state.paused_until
@@ -116,24 +116,24 @@ class LimitShare:
         self._refreshed_at = float("-inf")
         return longer_s
 
-    # giving back
+    # returning grants
 
     def keeps_for_s(self) -> float | None:
-        """How long it keeps what it does not need, when nobody waits: no moment if others may want it; None: it holds
+        """How long it keeps unneeded grants while no call is waiting: 0 if others may want them; None if it holds
         nothing."""
         if not self._member:
             return None
         return FRESH_S if self._slots is None or self._alone else 0.0
 
     def give_back(self, now: float, in_flight: int) -> None:
-        """What this process holds and does not need, while nobody waits."""
+        """Returns grants that this process does not need while no call is waiting."""
         if not in_flight:
             self._retire(now)
         elif self._slots is not None and in_flight < self._held:
             self._refresh(now, in_flight, 0, [])
 
     def close(self) -> None:
-        """What this process held goes back."""
+        """Returns all grants of this process."""
         if self._member:
             self._ledger.change(lambda state: state.leave(self._owner))
         self._ledger.close()
@@ -151,7 +151,7 @@ class LimitShare:
             self.limit = state.concurrency(self._limits)
             self.rate = state.request_rate(self._limits)
             self._rated = self.rate is not None or self._limits.tokens_per_minute is not None
-            # During a pause nothing is reserved: afterwards the limits may be others.
+            # Reserve nothing during a pause: the limits may change after it.
             if self._rated and not self._starts and tokens and now >= state.paused_until:
                 self._starts.extend(state.reserve(self._limits, now, tokens))
             self._paused_until = state.paused_until

@@ -11,22 +11,22 @@ from emberflow.errors import InvalidAgent, shorten
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """What a connection's descriptor says besides the arguments of its class. Each holds for the whole job."""
+    """Settings of a connection's descriptor besides the arguments of its class. Each applies to the whole job."""
 
     max_concurrent: int | None = None
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     throttle_retries: int = 20
-    """How often one call is made again after the service has said: too many requests."""
+    """How often one call is retried after the service has answered "too many requests"."""
     max_waiting: int = 100_000
-    """Calls of one process that may wait; one more is an error."""
+    """How many calls of one process may wait; one more is an error."""
 
     @staticmethod
     def taken_from(
         label: str, arguments: dict[str, Any], own: Sequence[str]
     ) -> tuple[ModelLimits, dict[str, Any]]:
-        """The limits among a descriptor's arguments, and the rest. `own` are parameters of the class itself: an
-        argument that both know reaches both."""
+        """The limits among a descriptor's arguments, and the remaining arguments. `own` are parameters of the class
+        itself: an argument that is both is passed to both."""
         names = [item.name for item in fields(ModelLimits)]
         given = {name: arguments[name] for name in names if arguments.get(name) is not None}
         for name, value in given.items():
@@ -45,7 +45,7 @@ class ModelLimits:
         return ModelLimits(**given), rest
 
     def divided(self, parts: int) -> ModelLimits:
-        """One of several equal parts, for processes that cannot reach a common ledger."""
+        """One of several equal shares, for processes that cannot share a ledger."""
         return ModelLimits(
             max_concurrent=None if self.max_concurrent is None else max(1, self.max_concurrent // parts),
             requests_per_minute=None

@@ -1,7 +1,7 @@
-"""How often a model may be asked: the limits of its descriptor, and the arithmetic of limits that processes share.
+"""How often a model may be called: the limits of its descriptor, and the arithmetic of limits shared by processes.
 
-Pure: no clock, no lock, no I/O. `operators/admission/limit_share.py` asks, on behalf of one process; a ledger keeps the `LimitState`
-where all processes of the job see it (`engines/job/limit_ledger.py`). Times are seconds of one clock that they share.
+Pure: no clock, no lock, no I/O. `operators/admission/limit_share.py` calls it on behalf of one process; a ledger keeps the
+`LimitState` where all processes of the job see it (`engines/job/limit_ledger.py`). Times are seconds of a shared clock.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, Self
 from emberflow.operators.admission.model_limits import ModelLimits
 
 BURST_S = 0.25
-"""What was not asked for in this time may be caught up with at once."""
+"""The burst: requests that were not used within this time may be made up for at once."""
 LEASE_S = 0.25
 """Requests are granted to a process up to this far ahead, so that not every call needs the ledger."""
 DECREASE = 0.5
-"""Of the calls in flight when a service says that there are too many."""
+"""Factor for the calls in flight when a service says that there are too many."""
 MARGIN = 0.9
-"""Of the rate that a service turned out to allow."""
+"""Factor for the rate that a service was found to allow."""
 RAISE_EVERY_S = 5.0
 RATE_STEP = 0.05
 SEARCH_EVERY_S, SEARCH_STEP = 1.0, 1.25
-"""How a rate is raised that was never tried: what a burst was turned away at says little about an even pace."""
+"""How an untested rate is raised: the rate at which a burst was rejected says little about a steady rate."""
 SURE_S = 5.0
-"""A pause this long tells the rate that a service allows; a short one only that there were too many at once."""
+"""A pause this long reveals the rate that a service allows; a short one only that there were too many at once."""
 LONGEST_PAUSE_S = 3_600.0
 _NO_LIMIT = 10_000.0
 _WINDOWS_S = (1.0, 5.0, 20.0, 60.0)
@@ -33,7 +33,7 @@ _WINDOWS_S = (1.0, 5.0, 20.0, 60.0)
 
 @dataclass(slots=True)
 class Member:
-    """What one process holds: `granted` calls may be in flight, `wanted` are or wait to be."""
+    """The grants of one process: `granted` calls may be in flight, `wanted` are in flight or waiting."""
 
     granted: int = 0
     wanted: int = 0
@@ -41,16 +41,16 @@ class Member:
 
 @dataclass(slots=True, kw_only=True)
 class LimitState:
-    """What all processes know of one model."""
+    """What all processes know about one model."""
 
     requests_at: float = 0.0
-    """When the requests granted so far are paid for, at the rate allowed."""
+    """The time up to which requests have been granted, at the allowed rate."""
     tokens_at: float = 0.0
     paused_until: float = 0.0
     epoch: int = 0
-    """Counts how often the service has said: too many. Grants of an earlier epoch are void."""
+    """Counts how often the service has said "too many". Grants of an earlier epoch are void."""
     limit: float | None = None
-    """Calls in flight that the service turned out to take; None: not known, as many as the descriptor says."""
+    """The calls in flight that the service was found to accept; None: unknown, the descriptor's limit applies."""
     limit_step: float = 0.0
     limit_goal: float = 0.0
     rate: float | None = None
@@ -65,12 +65,12 @@ class LimitState:
     throttled_at: float = 0.0
     asked_s: float = 0.0
     window_s: float = 1.0
-    """How long calls had been made when the last 429 came, a second at most."""
+    """For how long calls had been made when the last 429 came, at most a second."""
     strikes: int = 0
     went_well: bool = False
-    """Whether a call has since the limits were last raised."""
+    """Whether a call has succeeded since the limits were last raised."""
     ended: list[list[float]] = field(default_factory=list[list[float]])
-    """[second, calls that ended well in it] of the last minute."""
+    """[second, number of calls that succeeded in it] of the last minute."""
     members: dict[str, Member] = field(default_factory=dict[str, Member])
 
     # rates
@@ -82,11 +82,11 @@ class LimitState:
         return min(known) if known else None
 
     def reserve(self, limits: ModelLimits, now: float, tokens: Sequence[float]) -> list[float]:
-        """When the next calls, which take so many tokens each, may begin: at least the first of them, however late, so
-        that nobody is overtaken for ever; the others as far as they begin soon."""
+        """When the next calls, with these numbers of tokens, may start: at least the first of them, however late, so that
+        no call starves; the others if they start soon."""
         rate = self.request_rate(limits)
         per_request = None if rate is None else _slowed(1 / rate)
-        # A service that turned calls away may take no bursts at all.
+        # A service that rejected calls may not accept bursts at all.
         burst_s = BURST_S if self.rate is None else BURST_S / 5
         per_token = None if limits.tokens_per_minute is None else _slowed(60 / limits.tokens_per_minute)
         starts: list[float] = []
@@ -95,7 +95,7 @@ class LimitState:
             if per_request is not None:
                 start = max(start, self.requests_at - max(0.0, burst_s - per_request))
             if per_token is not None:
-                # A call that is larger than the burst begins too; those behind it wait until it is paid for.
+                # A call that is larger than the burst starts too; those behind it wait until its tokens have accrued.
                 start = max(start, self.tokens_at - BURST_S)
             if starts and start > now + LEASE_S:
                 break
@@ -107,21 +107,21 @@ class LimitState:
         return starts
 
     def settle(self, limits: ModelLimits, tokens: float) -> None:
-        """A call took so many tokens more than was thought, or fewer."""
+        """Corrects for a call that consumed this many tokens more (or fewer) than estimated."""
         if limits.tokens_per_minute is not None:
             self.tokens_at += tokens * _slowed(60 / limits.tokens_per_minute)
 
     # calls in flight
 
     def concurrency(self, limits: ModelLimits) -> int | None:
-        """Calls that may be in flight in all processes together."""
+        """How many calls may be in flight in all processes together."""
         known = [item for item in (self.limit, limits.max_concurrent) if item is not None]
         return max(1, int(min(known))) if known else None
 
     def occupy(self, limits: ModelLimits, owner: str, in_flight: int, waiting: int) -> int | None:
-        """How many calls this process should have in flight; None: any number. What others were granted and have not
-        given back is theirs, so all of them together never have more than the limit. Who has more in flight than its
-        share keeps that until they end, and begins no others."""
+        """How many calls this process should have in flight; None: unlimited. What others were granted and have not
+        returned is theirs, so together they never exceed the limit. A process with more calls in flight than its share
+        keeps them until they end, and starts no others."""
         limit = self.concurrency(limits)
         wanted = in_flight + waiting
         if limit is None:
@@ -138,10 +138,10 @@ class LimitState:
     def leave(self, owner: str) -> None:
         self.members.pop(owner, None)
 
-    # adapting to what the service says
+    # adapting to the service's responses
 
     def succeeded(self, now: float, epoch: int, count: int) -> None:
-        """Calls have ended well. Those that were begun before the last 429 show what was allowed then."""
+        """Calls have succeeded. Those started before the last 429 show what was allowed then."""
         if count and epoch == self.epoch:
             self.strikes = 0
             self.went_well = True
@@ -154,14 +154,14 @@ class LimitState:
             self._set_rate(max(self.rate, min(known, self.rate_goal)))
 
     def throttle(self, limits: ModelLimits, now: float, epoch: int, retry_after_s: float | None) -> float:
-        """The service has said: too many. All processes pause; how long, is returned."""
+        """The service has said "too many". Pauses all processes; returns for how long."""
         asked_s = retry_after_s
         if asked_s is None:
             asked_s = min(60.0, 0.5 * 2.0 ** min(self.strikes, 10))
         asked_s = min(max(asked_s, 0.05), LONGEST_PAUSE_S)
         self.paused_until = max(self.paused_until, now + asked_s)
         if epoch != self.epoch:
-            # Begun before the others learnt of it: the limits are lowered once, not for every call in flight.
+            # Started before the others learned of it: the limits are lowered once, not for every call in flight.
             return asked_s
         self.epoch += 1
         self.strikes += 1
@@ -175,7 +175,7 @@ class LimitState:
         self.window_s = 1.0 if self.began_at is None else min(max(now - self.began_at, 0.05), 1.0)
         learnt, known = self._learnt(), self.request_rate(limits)
         self._lower_rate(learnt, known, sure=asked_s >= SURE_S)
-        # What was granted and not begun is void.
+        # What was granted and not started is void.
         self.requests_at = min(self.requests_at, self.paused_until)
         self.limit_raised_at = self.rate_raised_at = self.paused_until
         self.began_at = None
@@ -196,11 +196,11 @@ class LimitState:
             self._set_rate(min(0.95 * known, max(0.7 * known, MARGIN * learnt)))
 
     def recover(self, limits: ModelLimits, now: float) -> None:
-        """Raises what a 429 has lowered: one step for every while in which calls went well. Time alone proves nothing."""
+        """Raises limits that a 429 has lowered: one step per period in which calls succeeded. Time alone proves nothing."""
         if self.limit is not None and now >= self.limit_raised_at + RAISE_EVERY_S:
             self.limit_raised_at = now
             if self.went_well:
-                # Beyond where it was turned away, by a part of what it has become: never from little to everything.
+                # Above the point of rejection, grow by a fraction of the current limit: never in one large step.
                 known = self.limit < self.limit_goal
                 self.limit += self.limit_step if known else self.limit * (SEARCH_STEP - 1)
             if self.limit >= (limits.max_concurrent or _NO_LIMIT):
@@ -234,15 +234,15 @@ class LimitState:
         self.ended = [item for item in self.ended if item[0] > at - _WINDOWS_S[-1] - 1]
 
     def _learnt(self) -> float:
-        """Requests per second that the service had taken at the last 429: the pause it asks for belongs to the time they
-        took. The best of several windows, because there may have been little to ask before."""
+        """Requests per second that the service had accepted at the last 429; the pause that it asks for is added to the
+        time they took. The best of several windows, because there may have been few requests before."""
         at, found = self.throttled_at, 0.0
         for window in (self.window_s, *_WINDOWS_S):
             first, count = at - max(window, 1.0), 0.0
             for second, ended in self.ended:
                 last = min(second + 1, at)
                 if first < last and second <= at:
-                    # Of a second that the window cuts, a part.
+                    # Count a second that is partly inside the window in part.
                     count += ended * min(1.0, (last - first) / max(last - second, 0.001))
             found = max(found, count / (window + self.asked_s))
         return found
@@ -262,16 +262,16 @@ class LimitState:
 
 
 def _slowed(interval_s: float) -> float:
-    """With the burst, no minute has more than the limit says."""
+    """Including the burst, no minute has more requests than the limit."""
     return interval_s * (1 + BURST_S / 60)
 
 
 def fair_share(limit: int, wanted: dict[str, int], owner: str) -> int:
-    """What one of several gets of a limit: who wants little gets it, the rest is shared evenly."""
+    """One process's share of a limit: those that want little get it, the rest is shared evenly."""
     left, shares = limit, 0
     names = sorted(wanted, key=lambda name: (wanted[name], name))
     for number, name in enumerate(names):
-        # Those that want most come last, and what does not divide evenly goes to them.
+        # Those that want most come last, and get the remainder.
         shares = min(wanted[name], left // (len(names) - number))
         if name == owner:
             return shares

@@ -1,6 +1,6 @@
-"""Whether an error says "too many requests", and how long to wait: read off whatever a vendor's client raises.
+"""Whether an error means "too many requests", and how long to wait: read from whatever a vendor's client raises.
 
-By what the error has, never by its class: no client library is imported here.
+Recognized by the error's attributes, never by its class: no client library is imported here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _gives_up: ContextVar[bool] = ContextVar("_gives_up", default=False)
 
 @contextmanager
 def the_first_refusal_counts() -> Generator[None]:
-    """Calls made in here are not tried again when a service wants fewer of them: there is another one to ask."""
+    """Calls made in this block are not retried when a service throttles them: there is another service to call."""
     token = _gives_up.set(True)
     try:
         yield
@@ -34,13 +34,13 @@ def first_refusal_counts() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """The service wants fewer requests, for `retry_after_s` if it said so."""
+    """The service asks for fewer requests, for `retry_after_s` if it is given."""
 
     retry_after_s: float | None = None
 
 
 def throttle_of(error: BaseException) -> Throttle | None:
-    """None if the error is about something else. Wrapped errors count: clients like to hide the one with the status."""
+    """None if the error is about something else. Wrapped errors count: clients often hide the one with the status."""
     found: BaseException | None = error
     for _ in range(5):
         if found is None:
@@ -69,7 +69,7 @@ def _status(error: Any) -> int | None:
 
 
 def _whole(value: Any) -> int | None:
-    # Clients have enums of whole numbers too; a truth value is none of either.
+    # Clients also use integer enums; a bool is not a status.
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -89,7 +89,7 @@ def _header_seconds(error: Any) -> float | None:
 
 
 def _seconds(value: Any, since: Any = None) -> float | None:
-    """A number of seconds, or a moment as HTTP writes it."""
+    """A number of seconds, or an HTTP date."""
     if value is None or isinstance(value, bool):
         return None
     if hasattr(value, "total_seconds"):
@@ -100,7 +100,7 @@ def _seconds(value: Any, since: Any = None) -> float | None:
         pass
     try:
         moment = parsedate_to_datetime(str(value))
-        # By the service's own clock, where it tells: this one may be wrong.
+        # By the service's own clock, if it is given: the local one may be wrong.
         now = parsedate_to_datetime(str(since)) if since else datetime.now(UTC)
         return max(0.0, (moment - now).total_seconds())
     except (TypeError, ValueError):

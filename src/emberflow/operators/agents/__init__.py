@@ -1,5 +1,5 @@
 """The agent operator and its parts: runs, actions, parked runs.
 
-Made by `operators/factory.py` and driven by engines like any keyed operator; does no I/O, owns no thread and imports
+Created by `operators/factory.py` and driven by engines like any keyed operator; does no I/O, owns no thread and imports
 no engine.
 """

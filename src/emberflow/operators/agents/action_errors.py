@@ -1,4 +1,4 @@
-"""What a user reads when an action fails, and what an action must not return or send."""
+"""The error messages of failed actions, and checks of what actions return and send."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def explained(
     skipped: bool,
     attempts: int = 1,
 ) -> EmberflowError:
-    """The error with agent, action, key and event; without an action, its triggers could not be decided."""
+    """The error with agent, action, key and event; without an action, evaluating its triggers failed."""
     acting = f", action {action!r}" if action else ""
     where = f"agent {agent!r}{acting}, key {shorten(key)}, event {shorten(event)}"
     if isinstance(error, EmberflowError) and not isinstance(error, RecordedError):
@@ -61,7 +61,7 @@ def too_many_steps(limit: int) -> StepLimitReached:
 
 
 def check_result(result: Any) -> None:
-    """Actions send, they do not return: what looks like a forgotten `send_event` or `await` is an error."""
+    """Actions send, they do not return: a result that suggests a forgotten `send_event` or `await` is an error."""
     shown = shorten(result)
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise InvalidArgument(
@@ -85,7 +85,7 @@ def check_result(result: Any) -> None:
 
 
 def check_input(event: Event, max_bytes: int) -> None:
-    """Raises for an input that is larger than an event may be. One that cannot be stored is no error before it has to."""
+    """Raises for an input that is larger than an event may be. An input that cannot be stored fails only when it must be."""
     try:
         size = measure(event.attributes["input"])
     except NotSerializable:
@@ -102,14 +102,14 @@ def _too_large(what: str, size: int, max_bytes: int) -> NotSerializable:
 
 
 def check_event(event: Event, max_bytes: int) -> None:
-    """Raises for what cannot be sent."""
+    """Raises for an event that cannot be sent."""
     if not isinstance(event, Event):
         raise InvalidArgument(
             f"{shorten(event)} is not an event",
             way_out="pass an Event to send_event(), e.g. OutputEvent(output)",
         )
     try:
-        # All that the event holds; its attributes alone would have to be collected first.
+        # Measures everything in the event: its attributes alone would have to be collected first.
         size = measure(event.__dict__)
     except NotSerializable as error:
         raise NotSerializable(

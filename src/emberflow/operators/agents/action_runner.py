@@ -1,5 +1,5 @@
-"""Running an agent's actions: one after another per key, a waiting one as a call; what an action did counts when it has
-ended, and nothing of it if it fails.
+"""Runs an agent's actions: one after another per key, asynchronous ones as calls. The effects of an action are applied
+when it has ended, and discarded if it fails.
 
 The agent operator *has* one; it knows runs and actions, not where runs come from or how they are stored.
 """
@@ -33,7 +33,7 @@ _ERROR = ErrorEvent.EVENT_TYPE
 
 
 class RunDriver(Protocol):
-    """The operator whose runs these are."""
+    """The operator that owns the runs."""
 
     scope: Scope
     output: Output
@@ -48,7 +48,7 @@ class RunDriver(Protocol):
     def flush(self) -> None: ...
 
     def continue_run(self, run: AgentRun) -> None:
-        """Goes on with a key whose action has ended."""
+        """Continues with a key whose action has ended."""
         ...
 
 
@@ -58,7 +58,7 @@ class ActionRunner:
         self._driver = driver
 
     def drive(self, run: AgentRun) -> bool:
-        """Runs the key's tasks until none is left (True) or one waits (False)."""
+        """Runs the key's tasks until none is left (True) or one is in flight (False)."""
         runtime, tasks = self._runtime, run.tasks
         while tasks:
             action, event = tasks.popleft()
@@ -68,13 +68,13 @@ class ActionRunner:
                 if run.steps > runtime.settings.max_steps:
                     raise too_many_steps(runtime.settings.max_steps)
                 if runtime.budgets.counts_steps and run.failure is None and event.type != _ERROR:
-                    # What deals with an error may still be done when nothing else may.
+                    # Error handling is still allowed when the step budget is used up.
                     execution.guarded().count({"steps": 1})
                 if action.is_async:
                     run.current = (action, event)
                     self._call(execution)
                     return False
-                # The last that looks at an event may have it; whoever comes later must find it as it was sent.
+                # The last action may have the event itself; a later reader must find it as it was sent.
                 given = event
                 if runtime.keeps_events or action.keeps_event or (tasks and tasks[0][1] is event):
                     given = copied_event(event)
@@ -87,16 +87,16 @@ class ActionRunner:
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:
-                # Of any class: libraries raise some that are no Exception (SystemExit, a panic of a Rust extension).
+                # Of any class: libraries raise some that do not derive from Exception (SystemExit, a Rust panic).
                 self.fail(execution, error)
         return True
 
-    # actions that wait
+    # asynchronous actions
 
     def _call(self, execution: ActionExecution) -> None:
         runtime, run = self._runtime, execution.run
         if runtime.log is not None and not runtime.log.claim(run.action_id):
-            # The batch is repeated, and what it began before still goes on.
+            # The batch is repeated, and the action that it started before is still running.
             run.put_back()
             run.state = RunState.DORMANT
             return
@@ -110,7 +110,7 @@ class ActionRunner:
         )
 
     def _ended(self, execution: ActionExecution, result: Any, error: BaseException | None) -> None:
-        """On the operator's thread: the call service hands over the end of an action."""
+        """Called by the call service on the operator's thread when an action has ended."""
         driver, run, in_flight = self._driver, execution.run, self._runtime.in_flight
         if run.state is RunState.DETACHED:
             in_flight.detached -= 1
@@ -134,8 +134,8 @@ class ActionRunner:
             driver.enter(before)
 
     async def _act(self, execution: ActionExecution) -> Any:
-        """The action, on the event loop. Whether a run is detached is decided while no coroutine runs, so an action that
-        finds its run attached has somebody who waits for its result."""
+        """The action, on the event loop. Whether a run is detached is decided while no coroutine runs, so if an action
+        finds its run attached, its result will be received."""
         run, log = execution.run, self._runtime.log
         if log is None:
             try:
@@ -154,9 +154,9 @@ class ActionRunner:
             except BaseException as error:
                 if run.state is not RunState.DETACHED or isinstance(error, GeneratorExit):
                     raise
-                # Nobody else would say that it has ended, and it would start over for ever.
+                # The end would never be recorded otherwise, and the action would be started over and over.
                 failure = RuntimeError(f"the action ended with {describe_cause(error)}")
-            # Not only when its end is handed over: tasks that it left behind may run until then.
+            # Set before its end is delivered: tasks that it left behind may run until then.
             execution.ended = True
             if run.state is RunState.DETACHED:
                 if failure is not None:
@@ -170,7 +170,7 @@ class ActionRunner:
 
     @staticmethod
     def _started(execution: ActionExecution) -> Any:
-        """An action that waits, with an event of its own: the run is stored with the event as it was sent."""
+        """Starts an asynchronous action with a copy of its event: the run is stored with the event as it was sent."""
         action = execution.action
         if action.guards.waits:
             return run_guarded(execution)
@@ -179,11 +179,11 @@ class ActionRunner:
     # the end of an action
 
     def finish(self, execution: ActionExecution) -> None:
-        """What the action did becomes visible."""
+        """Applies the effects of the action."""
         runtime, driver, run = self._runtime, self._driver, execution.run
         execution.ended = True
         sent = execution.sent
-        # All conditions are decided before anything happens: one that fails leaves nothing half done.
+        # Evaluate all conditions before anything is changed: one that fails must not leave partial effects.
         tasks = [(action, event) for event in sent for action in runtime.routes.triggered_by(event)]
         outputs = [(run.key, event.attributes["output"]) for event in sent if event.type == _OUTPUT]
         if outputs and runtime.keeps_outputs:
@@ -212,7 +212,7 @@ class ActionRunner:
         self._driver.on_timer_set()
 
     def fail(self, execution: ActionExecution, error: BaseException) -> None:
-        """Nothing of the action counts but what it spent; the run goes on if the agent deals with the error."""
+        """Discards the effects of the action except what it spent; the run continues if the agent handles the error."""
         runtime, run = self._runtime, execution.run
         execution.fail()
         self._driver.failed = True
@@ -238,9 +238,9 @@ class ActionRunner:
     def fail_run(
         self, run: AgentRun, action: str, event: Event, error: BaseException, attempts: int = 1
     ) -> None:
-        """The run ends here: its input is skipped or becomes a dead letter, or the job fails."""
+        """Ends the run: its input is skipped or becomes a dead letter, or the job fails."""
         runtime, on_error = self._runtime, self._runtime.settings.on_error
-        # A log that cannot be written is no fault of the input.
+        # A log that cannot be written is not the input's fault.
         skips = on_error is not ErrorHandling.FAIL and not isinstance(error, CallLogFailed)
         failure = explained(
             runtime.plan.name, action, run.key, event, error, skipped=skips, attempts=attempts

@@ -1,9 +1,9 @@
-"""The agent operator: an input becomes an `InputEvent`, the events of a key trigger actions until none is left.
+"""The agent operator: an input becomes an `InputEvent`, and the events of a key trigger actions until none is left.
 
-One input of a key at a time, in order; different keys side by side. A plain action runs at once. An `async` action
-is handed to the call service as a whole; while it waits, later inputs of its key queue up behind it (`AgentRun`) and
-watermarks stay behind it (`WatermarkHolds`). `action_runner.py` runs the actions, `parked_runs.py` keeps what is in
-flight through checkpoints and crashes.
+One input of a key at a time, in order; different keys concurrently. A synchronous action runs at once. An `async` action
+is passed to the call service as a whole; while it is in flight, later inputs of its key are queued behind it (`AgentRun`)
+and watermarks are held back (`WatermarkHolds`). `action_runner.py` runs the actions, `parked_runs.py` keeps what is in
+flight across checkpoints and crashes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AgentOperator(KeyedOperator):
         self._runner = ActionRunner(self.runtime, self)
         self._parked = ParkedRuns(self.runtime, self, self._runner)
 
-    # life
+    # life cycle
 
     def connect(self, host: HostServices) -> None:
         self.runtime.connect(host)
@@ -111,14 +111,14 @@ class AgentOperator(KeyedOperator):
             stamp = None if stamps is None else stamps[i]
             if key in work.parked:
                 self._parked.restore(scope, key)
-                # What it lets pass counts for the rest of the batch.
+                # A watermark that this releases applies to the rest of the batch.
                 current = max(current, scope.watermark)
             if key.__class__ not in PLAIN and not self._accepts(scope, key, batch.values[i], stamp):
                 continue
             self._accept(work, key, batch.values[i], stamp)
 
     def _accept(self, work: Work, key: Any, value: Any, stamp: int | None) -> None:
-        """An input, or a delayed event: now, or when what came before it is done."""
+        """Processes an input or a delayed event, now or after the unfinished inputs of its key."""
         waiting = work.runs.get(key)
         if waiting is not None:
             waiting.waiting.append((value, stamp, work.holds.start()))
@@ -130,20 +130,20 @@ class AgentOperator(KeyedOperator):
             work.runs[key] = run
 
     def _accepts(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> bool:
-        """Refuses an input whose key would not be known again, such as NaN: nothing stored under it would be found."""
+        """Rejects an input whose key is not equal to itself, such as NaN: nothing stored under it would be found."""
         try:
             self.runtime.key_digest(key)
             return True
         except InvalidArgument as problem:
             run = AgentRun(self.runtime, scope, key, Entry())
-            # Known by what came in, for want of anything else.
+            # Identified by the input, because the key has no identity.
             given = value[1] if self._takes_pairs else value
             event = run.begin(given, stamp, format_run(fingerprint((key, value, stamp)), 1))
             self._runner.fail_run(run, "", event, problem)
             return False
 
     def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
-        """Whether the input is finished at once."""
+        """Returns whether the input is finished at once."""
         self._begin(run, value, stamp)
         return self._runner.drive(run)
 
@@ -163,7 +163,7 @@ class AgentOperator(KeyedOperator):
             self._runner.fail_run(run, "", event, error)
 
     def continue_run(self, run: AgentRun) -> None:
-        """Goes on with a key whose call has ended."""
+        """Continues with a key whose call has ended."""
         work: Work = run.scope.work
         while run.state is not RunState.DORMANT and self._runner.drive(run):
             self._pass(run.segment and work.holds.finish(run.segment))
@@ -189,7 +189,7 @@ class AgentOperator(KeyedOperator):
             self._accept(work, key, Delayed(event, early), stamp)
 
     def _fire_early(self) -> None:
-        """The input has ended: what was sent for later comes now."""
+        """Fires all delayed events, because the input has ended."""
         timers = self.scope.processing_timers
         pending = timers.saved()
         for time_ms, keys in pending:
@@ -217,13 +217,13 @@ class AgentOperator(KeyedOperator):
         if watermark == MAX_WATERMARK:
             self._fire_early()
             if not work.holds.empty:
-                # What came early has to be finished before the end.
+                # Events fired early must be finished before the end.
                 work.holds.hold_again(watermark)
                 return
         super().on_watermark(watermark)
 
     def _pass(self, watermark: int | None) -> None:
-        """Inputs before this watermark are finished."""
+        """Advances event time: inputs before this watermark are finished."""
         if watermark is not None and watermark > MIN_WATERMARK:
             self.flush()
             holds = self.scope.work.holds
@@ -232,5 +232,5 @@ class AgentOperator(KeyedOperator):
             elif holds.empty:
                 self.on_watermark(watermark)
             else:
-                # A delayed event came due while the last input was in flight: the end waits for it as well.
+                # A delayed event became due while the last input was in flight: the end waits for it as well.
                 holds.hold_again(watermark)

@@ -1,4 +1,4 @@
-"""One input's way through an agent: the tasks it set off, and the inputs of its key that wait behind it."""
+"""The processing of one input by an agent: the tasks it triggered, and the inputs of its key that are queued behind it."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ BUDGETS = "budgets"
 
 _VERSION = 1
 _WITH_GUARDS = 2
-"""The same with one more field, for a run that has something to do with guards."""
+"""The same with one more field, for a run that uses guards."""
 
 
 class RunState(Enum):
-    """Who waits for the run's action."""
+    """What waits for the run's action."""
 
     ATTACHED = "attached"
-    """This task: it drives the run, and its scope waits for the action that is in flight, if one is."""
+    """This task: it drives the run, and its scope waits for the action in flight, if there is one."""
     DETACHED = "detached"
-    """Nobody: the scope was committed meanwhile. The action continues and leaves its outcome in the log."""
+    """Nothing: the scope was committed in the meantime. The action continues and records its outcome in the log."""
     DORMANT = "dormant"
-    """Whoever runs the action elsewhere: here is only what is stored of the run."""
+    """The process that runs the action: this one has only the stored run."""
 
 
 class AgentRun:
-    """Belongs to one key from its first input until nothing of the key is in flight any more."""
+    """Belongs to one key from its first input until nothing of the key is in flight."""
 
     __slots__ = (
         "_failed_before",
@@ -86,19 +86,19 @@ class AgentRun:
         self.waiting: deque[tuple[Any, int | None, Segment]] = deque()
         self.current: Task | None = None
         self.execution: ActionExecution | None = None
-        """Of the action that waits."""
+        """The execution of the action in flight."""
         self.segment: Segment | None = None
         self.first: Event | None = None
-        """What began the run."""
+        """The event that started the run."""
         self.failure: Failure | None = None
-        """How the action failed whose fallback is the next, or the current, one."""
+        """How the action failed whose fallback is the next or the current action."""
         self.spent: Amounts = {}
         self._failed_before: tuple[str, ...] = ()
         self.early = False
-        """Begun because the input has ended; nothing is sent for later any more."""
+        """Started because the input has ended; further delayed events are dropped."""
 
     def begin(self, value: Any, timestamp: int | None, run_id: str = "") -> Event:
-        """The next input of the key, or a delayed event. `run_id` is for a key without an identity."""
+        """Starts the next input of the key, or a delayed event. `run_id` is for a key without an identity."""
         entry = self.entry
         self.sequence: int = entry.get(SEQUENCE, 0) + 1
         entry[SEQUENCE] = self.sequence
@@ -115,7 +115,7 @@ class AgentRun:
             event: Event = value.event
             self.early = value.early
         else:
-            # A copy: the record may be on its way to other steps, and is read again after a crash.
+            # A copy: the record may also be sent to other steps, and is read again after a crash.
             event = InputEvent(copied(value))
             self.early = False
         event.id = format_event(self.run_id, 0)
@@ -124,7 +124,7 @@ class AgentRun:
 
     @property
     def action_id(self) -> str:
-        """What the ids of the current action's durable calls begin with; of the next one's while none is current."""
+        """The prefix of the ids of the current action's durable calls; of the next action's if none is current."""
         step = self.steps if self.current is not None else self.steps + 1
         return self.action_number(step)
 
@@ -138,41 +138,41 @@ class AgentRun:
         return self._prefix
 
     def keep_id(self, action_id: str) -> None:
-        """A run that was stored keeps the id that it began with, also one of the first version: its calls are found by
-        it. The key's next run has an id of this version."""
+        """A stored run keeps the id with which it started, including one in the format of the first version: its calls are
+        looked up by it. The key's next run has an id in the current format."""
         found = ActionId.parse(action_id)
         if found is not None and found.run.sequence == self.sequence:
             self._prefix = str(found.run)
 
     def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
-        """The event as it will be known: ids come from where it was sent, never from what it holds."""
-        # A copy: what the sender does to its event from here on reaches nobody.
+        """The event with its id, which depends on where the event was sent, never on its contents."""
+        # A copy, so that changes that the sender makes afterwards have no effect.
         sent = sent_copy(event, self.runtime.settings.max_event_bytes)
-        # Counted last: an event that is refused takes no number, so that ids do not depend on what was caught.
+        # Incremented last: a rejected event takes no number, so that ids do not depend on caught errors.
         self._ordinal += 1
         sent.id = format_event(self.run_id, self._ordinal)
         sent.upstream_event_id = upstream.id
         sent.upstream_action_name = action.name
         if not event.id:
-            # The sender may ask for it. Sent once more, it is a second occurrence, with an id of its own.
+            # The sender may read the id. If the event is sent again, it is a second event with its own id.
             event.id = sent.id
         return sent
 
     def take_back(self, sent: list[Event]) -> None:
-        """Events of an attempt that failed: their ids are given again."""
+        """Events of an attempt that failed: their ids are reused."""
         self._ordinal -= len(sent)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Actions of the key that failed, from the state on in which the waiting action was not yet begun."""
+        """Actions of the key that have failed since the state in which the current action had not started."""
         return (*self._failed_before, *self.scope.work.failed.get(self.key, ()))
 
     def key_spent(self) -> KeySpending:
-        """What the key has spent by actions that have ended."""
+        """What the ended actions of the key have spent."""
         return self.entry.get(BUDGETS, {})
 
     def count_spent(self, spent: Amounts, budgets: Budgets) -> None:
-        """An action has ended that spent this."""
+        """Adds what an ended action has spent."""
         self.spent = added(self.spent, spent)
         found = budgets.spent(self.key_spent(), spent, self.scope.clock.now_ms())
         if found:
@@ -189,41 +189,41 @@ class AgentRun:
         return found
 
     def keep_writes(self) -> None:
-        """The action has ended: what it wrote into memory counts."""
+        """The action has ended: applies its memory writes."""
         if self._memory is not None:
             self._memory.journal.clear()
 
     def undo_writes(self) -> None:
-        """The action has failed: memory is as it was before."""
+        """The action has failed: reverts its memory writes."""
         if self._memory is not None:
             self._memory.journal.undo()
 
     def writes(self) -> list[Write]:
-        """What the action has written into memory so far."""
+        """The memory writes of the action so far."""
         return [] if self._memory is None else self._memory.journal.writes
 
     def now_ms(self) -> int:
-        """Processing time. The clock of a micro-batch stands still when the batch is over, and the action may go on."""
+        """Processing time. The clock of a micro-batch stops when the batch is over, but the action may continue."""
         clock = self.scope.clock
         if self.state is RunState.DETACHED:
             return getattr(clock, "live_ms", clock.now_ms)()
         return clock.now_ms()
 
     def adopt(self, sent: list[Event]) -> None:
-        """Events that were identified by another copy of this run."""
+        """Accepts events that already have ids, from another copy of this run."""
         self._ordinal += len(sent)
 
     def put_back(self) -> None:
-        """The action that was about to run is the next one to run."""
+        """Makes the action that was about to run the next one again."""
         assert self.current is not None
         self.tasks.appendleft(self.current)
         self.current = None
         self.steps -= 1
 
-    # checkpoints while an action waits
+    # checkpoints while an action is in flight
 
     def save(self) -> None:
-        """Puts the run into the key's entry, as it was before the waiting action began."""
+        """Stores the run in the key's entry, as it was before the action in flight started."""
         if self._memory is not None:
             self._memory.set_back()
         tasks = [self.current, *self.tasks] if self.current is not None else [*self.tasks]
@@ -233,7 +233,7 @@ class AgentRun:
             self.sequence,
             self.timestamp,
             self.steps - (1 if self.current is not None else 0),
-            # What the waiting action has sent so far is not sent yet; it will get the same ids again.
+            # Events of the action in flight are not sent yet; they will get the same ids again.
             self._ordinal - (0 if self.execution is None else len(self.execution.sent)),
             None if self._memory is None else self._memory.sensory_root,
             [(action.name, event) for action, event in tasks],
@@ -255,14 +255,14 @@ class AgentRun:
         return {name: value for name, value in found.items() if value}
 
     def unsave(self) -> None:
-        """Goes on where `save` interrupted."""
+        """Continues where `save` interrupted."""
         self.entry.pop(RUN, None)
         self.entry.dirty = True
         if self._memory is not None:
             self._memory.set_forth()
 
     def restore(self) -> list[tuple[Any, int | None]]:
-        """Takes the run out of the key's entry; returns the inputs that waited behind it."""
+        """Takes the run out of the key's entry; returns the inputs that were queued behind it."""
         if RUN not in self.entry:
             raise InvalidArgument(
                 f"the run of key {shorten(self.key)} was stored, but cannot be found under that key",

@@ -1,6 +1,6 @@
 """What all runs of an agent share in one task: its plan and settings, resources, event log and the host's services.
 
-Made by the agent operator; the action runner, parked runs, runs and executions look here. Decides nothing itself.
+Created by the agent operator; used by the action runner, parked runs, runs and executions. Makes no decisions itself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class AgentSettings:
 
     @property
     def keeps_first(self) -> bool:
-        """Whether a run must know the event that started it, for a dead letter."""
+        """Whether a run must keep the event that started it, for a dead letter."""
         return self.on_error is ErrorHandling.DEAD_LETTER
 
 
@@ -78,7 +78,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self.attached: set[AgentRun] = set()
-        """Runs whose action is in flight, and whose scope waits for it."""
+        """Runs whose action is in flight and whose scope waits for it."""
         self.detached = 0
         """Actions that continue after their scope was committed."""
         self.waiting = 0
@@ -109,11 +109,11 @@ class AgentRuntime:
         self.approvals: Approvals | None = None
         self.recorder: AgentRecorder | None = None
         self.keeps_events = self.settings.keeps_first or self.routes.handles_errors
-        """Whether an event is looked at again after its last action has had it."""
+        """Whether an event is needed after its last action has received it."""
         self.keeps_outputs = any(
             OutputEvent.EVENT_TYPE in item.types or item.matches for item in self.routes.actions.values()
         )
-        """Whether an output is looked at again after it was emitted."""
+        """Whether an output is needed after it was emitted."""
         self._plan_id = spec.plan_id
         self._make_tool = spec.make_tool
         self._ledgers: Any = None
@@ -130,7 +130,7 @@ class AgentRuntime:
         # First what may fail: an operator that could not be opened is not closed.
         self.recorder = AgentRecorder.of(self.plan)
         if self.recorder is not None:
-            # It writes events down some time after they were sent.
+            # It writes events some time after they were sent.
             self.keeps_events = self.keeps_outputs = True
         self.resources = resource_cache.acquire(
             self._plan_id, self.plan, self._ledgers, self.metrics, self._make_tool
@@ -148,7 +148,7 @@ class AgentRuntime:
     def key_digest(self, key: Any) -> str:
         """The key's identity: part of the ids of its runs, calls and events."""
         if key.__class__ not in PLAIN:
-            # Not cached: a class may consider keys equal that are not the same.
+            # Not cached: a class may define keys as equal that are not identical.
             return identity_of(key, self.step.uid)
         found = self._digests.get(key)
         if found is None:

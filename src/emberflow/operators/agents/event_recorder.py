@@ -1,4 +1,4 @@
-"""What an agent's operator reports about its events: to the event log and to listeners."""
+"""Reports an agent's events to the event log and to listeners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AgentRecorder:
 
     @staticmethod
     def of(plan: AgentPlan) -> AgentRecorder | None:
-        """None if nobody wants to know."""
+        """None if there is neither a log nor a listener."""
         config = plan.config
         directory = config.get(AgentConfigOptions.BASE_LOG_DIR)
         level = config.get(AgentConfigOptions.EVENT_LOG_LEVEL)
@@ -54,7 +54,7 @@ class AgentRecorder:
             try:
                 listener(event, EventContext(self._agent, run.key, run.run_id, run.timestamp))
             except Exception as error:
-                # A listener looks on; it must not decide whether a job lives.
+                # A listener only observes; its failure must not fail the job.
                 _log.warning("an event listener of agent %r failed: %s", self._agent, describe_cause(error))
 
     def failure(self, run: AgentRun, action: str, event: Event, error: EmberflowError) -> None:

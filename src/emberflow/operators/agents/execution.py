@@ -1,7 +1,7 @@
 """One execution of an action: what it has sent so far, its durable calls and its guards.
 
-Made by the action runner for every action it runs. Actions themselves see only the `RunnerContext` in front of it. Nothing
-an execution holds counts before the action has ended.
+Created by the action runner for every action it runs. Actions themselves see only the `RunnerContext` in front of it. Its
+effects are applied only when the action has ended.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Attempt:
 
 
 _attempt: ContextVar[Attempt | None] = ContextVar("emberflow-attempt", default=None)
-"""The attempt that the running code belongs to. Tasks inherit it, so that one that outlives its attempt, such as the rest
-of a `gather` that failed, is told from those of the next attempt."""
+"""The attempt that the running code belongs to. Tasks inherit it, so that a task that outlives its attempt, such as the
+rest of a failed `gather`, can be told apart from those of the next attempt."""
 
 
 class ActionExecution:
@@ -53,15 +53,15 @@ class ActionExecution:
         self.sent: list[Event] = []
         self.ended = False
         self.guards: ActionGuards | None = None
-        """Attempts, budgets, delayed events and questions; None until the action has to do with one of them."""
+        """Attempts, budgets, delayed events and questions; None until the action uses one of them."""
         self._attempt: Attempt | None = None
-        """Of an action that may be tried again."""
+        """The current attempt of an action with retries."""
         self._durable: ActionCalls | None = None
         self._unrecorded = 0
 
     @property
     def call_prefix(self) -> str:
-        """What the ids of this action's durable calls begin with."""
+        """The prefix of the ids of this action's durable calls."""
         return self.run.action_number(self.run.steps)
 
     def guarded(self) -> ActionGuards:
@@ -76,14 +76,14 @@ class ActionExecution:
 
     @property
     def stopped(self) -> bool:
-        """Whether the code that asks was left behind: the action has ended, or the attempt that started it has failed."""
+        """Whether the calling code was left behind: the action has ended, or the attempt that started it has failed."""
         if self._attempt is None or self.ended:
             return self.ended
         asking = _attempt.get()
         return asking is not None and asking.failed
 
     def check_running(self, what: str) -> None:
-        """Raises for a task that an action has left behind."""
+        """Raises in a task that its action has left behind."""
         if self.stopped:
             raise InvalidArgument(
                 f"action {self.action.name!r} {what} after {'it has ended' if self.ended else 'its attempt has failed'}",
@@ -102,7 +102,7 @@ class ActionExecution:
         _attempt.set(self._attempt)
 
     def start_over(self) -> None:
-        """An attempt has failed: everything it did is undone. Calls that returned will be answered from the log."""
+        """An attempt has failed: reverts everything it did. Calls that returned will be answered from the log."""
         run = self.run
         if self._attempt is not None:
             self._attempt.failed = True
@@ -118,7 +118,7 @@ class ActionExecution:
     # durable calls
 
     def durable_calls(self) -> ActionCalls | None:
-        """None if there is nothing that would find the answers again."""
+        """None if there is no log in which answers would be found again."""
         # Its number would be that of a call of the next action or attempt.
         self.check_running("makes a durable call")
         found = self._durable

@@ -1,4 +1,4 @@
-"""What a finished action leaves in the log when nobody waits for it any more: enough to do without running it again."""
+"""What a finished action of a detached run leaves in the log: enough to apply its effects without running it again."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class ActionOutcome:
     sent: list[Event]
     writes: list[Write]
     error: StoredError | Exception | None = None
-    """An exception as it is was left by the first version."""
+    """The first version stored the exception itself."""
     spent: Amounts = field(default_factory=Amounts)
     later: list[Due] = field(default_factory=list[Due])
     base: tuple[str, ...] = ()
-    """Actions of the key that had failed before, since state was last committed: what the action could see of memory."""
+    """Actions of the key that had failed since state was last committed: they determine the memory that the action saw."""
 
     def __setstate__(self, state: Any) -> None:
-        # As a dataclass with slots does it; earlier versions had fewer.
+        # Like a dataclass with slots does; earlier versions had fewer fields.
         object.__setattr__(self, "base", ())
         for item, value in zip(fields(self), state, strict=False):
             object.__setattr__(self, item.name, value)
 
 
 def raised_by(outcome: ActionOutcome) -> BaseException | None:
-    """What the action raised, if it did."""
+    """The exception that the action raised, or None."""
     error = outcome.error
     if not isinstance(error, StoredError):
         return error
@@ -51,9 +51,9 @@ def raised_by(outcome: ActionOutcome) -> BaseException | None:
 
 
 async def leave_behind(log: CallLog, execution: ActionExecution, failure: Exception | None) -> None:
-    """Writes the outcome of an action whose run was detached. Without it the action is begun again, so whatever keeps it from
-    being written is no failure of the action. That the log has failed is no outcome: found by a later start, it would
-    fail a batch for a fault that is gone."""
+    """Records the outcome of an action whose run was detached. Without it the action is started again, so an error while
+    recording is not a failure of the action. A failure of the log is not an outcome: a later start would find it and fail
+    a batch because of a fault that is gone."""
     if failure is not None and log_failure(failure) is not None:
         return
     run, guards, name = execution.run, execution.guards, execution.action.name

@@ -1,9 +1,9 @@
-"""Runs that outlive the process, or this process's interest in them: stored with their key, detached, resumed.
+"""Runs that outlive the process, or the batch that started them: stored with their key, detached, resumed.
 
-A run is stored with its key while its action waits (`before_save`). Either the process goes on with it (`after_save`), or
-it detaches it: the action continues and leaves its outcome in the log, and whoever serves the key then takes the outcome
-from there (`resume`). An action that was lost with its process is started again; its finished calls are answered from the
-log. The agent operator *has* a `ParkedRuns`.
+A run is stored with its key while its action is in flight (`before_save`). Then the process either continues with it
+(`after_save`) or detaches it: the action continues and records its outcome in the log, where the process that later serves
+the key finds it (`resume`). An action that was lost with its process is started again; its finished calls are answered
+from the log. The agent operator *has* a `ParkedRuns`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_holds import Segment, WatermarkHolds
 
 _BEFORE_PARKING = 0
-"""State of the first version has a timer at this time for every key whose run is stored."""
+"""State of the first version has a timer at this time for every key with a stored run."""
 
 
 class Work:
@@ -36,13 +36,13 @@ class Work:
         self.runs: dict[Any, AgentRun] = {}
         self.holds = WatermarkHolds()
         self.parked: dict[Any, Segment] = {}
-        """Keys whose stored run has not been looked at yet."""
+        """Keys whose stored run has not been restored yet."""
         self.failed: dict[Any, tuple[str, ...]] = {}
-        """By key: actions that have failed since the scope was stored."""
+        """key -> actions that have failed since the scope was stored"""
 
 
 class ParkingOperator(Protocol):
-    """The operator whose runs these are."""
+    """The operator that owns the runs."""
 
     scope: Scope
     parks: bool
@@ -53,7 +53,7 @@ class ParkingOperator(Protocol):
 
 
 class ParkedRuns:
-    """What is in flight in a scope, through checkpoints, batches and crashes."""
+    """What is in flight in a scope, across checkpoints, batches and crashes."""
 
     def __init__(self, runtime: AgentRuntime, operator: ParkingOperator, runner: ActionRunner) -> None:
         self._runtime = runtime
@@ -67,7 +67,7 @@ class ParkedRuns:
         return run
 
     def find_parked(self, scope: Scope) -> None:
-        """A scope is entered for the first time: event time waits for the runs that are stored in it."""
+        """Called when a scope is entered for the first time: event time is held back for the runs stored in it."""
         scope.work = work = Work()
         for time_ms, keys in scope.processing_timers.saved():
             if time_ms == _BEFORE_PARKING:
@@ -83,8 +83,8 @@ class ParkedRuns:
                 self.read_delayed(scope)
 
     def read_delayed(self, scope: Scope) -> None:
-        """The end of input waits for runs in flight. With the last of them, all delayed events become due at once, while
-        the engine's store may be serving another scope: what their keys hold is read now."""
+        """The end of input waits for runs in flight. After the last of them, all delayed events become due at once, while
+        the engine's store may be serving another scope: so the entries of their keys are read now."""
         if self._operator.parks:
             for _, keys in scope.processing_timers.saved():
                 for key in keys:
@@ -92,7 +92,7 @@ class ParkedRuns:
 
     def _tell_apart(self, parked: dict[Any, str]) -> None:
         """In state of the first version, keys with equal hashes share their ids, and so their answers in the log: their
-        actions are started again, under ids of their own."""
+        actions are started again, under separate ids."""
         if len(set(parked.values())) == len(parked):
             return
         shared = {action for action, count in Counter(parked.values()).items() if count > 1}
@@ -116,23 +116,23 @@ class ParkedRuns:
         for key, run in scope.work.runs.items():
             run.unsave()
             del scope.parked[key]
-            # A store may have dropped entries from memory; this one is still written to.
+            # A store may have evicted entries from memory; this one is still written to.
             scope.entries[key] = run.entry
         scope.work.failed.clear()
 
     # detaching
 
     def detach(self, scope: Scope) -> None:
-        """The scope is stored and will come back from there; its actions continue."""
+        """The scope was stored and will be loaded again; its actions continue."""
         for run in scope.work.runs.values():
             self._runtime.in_flight.waiting -= len(run.waiting)
             if run.current is not None:
                 self._detach(run)
-                # Its action goes on with what it had written.
+                # Its action continues with the memory that it had written.
                 run.unsave()
 
     def detach_all(self) -> None:
-        """Of every scope, and nothing of them was stored."""
+        """Detaches the runs of every scope; nothing of them was stored."""
         for run in [*self._runtime.in_flight.attached]:
             self._runtime.in_flight.waiting -= len(run.waiting)
             self._detach(run)
@@ -146,7 +146,7 @@ class ParkedRuns:
     # resuming
 
     def resume(self, scope: Scope) -> None:
-        """Goes on with the scope's stored runs whose actions do not run elsewhere."""
+        """Continues the scope's stored runs whose actions do not run elsewhere."""
         work: Work = scope.work
         for key in [key for key in work.parked if not self._runs_elsewhere(scope.parked[key])]:
             try:
@@ -154,11 +154,11 @@ class ParkedRuns:
             except Exception as error:
                 raise self._runtime.step.failed(f"key {key!r}", error) from error
         for run in [run for run in work.runs.values() if run.state is RunState.DORMANT]:
-            self._go_on(run)
+            self._continue(run)
         self._operator.flush()
 
     def restore(self, scope: Scope, key: Any) -> None:
-        """Takes up the run of a key that was in flight when its state was stored."""
+        """Restores the run of a key that was in flight when its state was stored."""
         work: Work = scope.work
         segment = work.parked.pop(key)
         action_id = scope.parked.pop(key)
@@ -170,10 +170,10 @@ class ParkedRuns:
             segment.unfinished += 1
             run.waiting.append((value, stamp, segment))
             self._runtime.in_flight.waiting += 1
-        self._go_on(run)
+        self._continue(run)
 
-    def _go_on(self, run: AgentRun) -> None:
-        """From what the action left in the log, or from its start; not while it runs elsewhere."""
+    def _continue(self, run: AgentRun) -> None:
+        """Continues from the outcome in the log, or starts the action again; does nothing while it runs elsewhere."""
         action_id, log = run.action_id, self._runtime.log
         if self._runs_elsewhere(action_id):
             run.state = RunState.DORMANT
@@ -181,11 +181,11 @@ class ParkedRuns:
         run.state = RunState.ATTACHED
         found = None if log is None else log.find(format_outcome(action_id))
         if found is not None and log is not None and found.value.base != run.failures:
-            # Of an attempt that was given up, in which other actions had failed: it worked on another memory.
+            # Left by an abandoned attempt, in which other actions had failed: it used different memory.
             log.forget([format_outcome(action_id)])
             found = None
         if found is not None:
-            # A copy: what the run does to it must not be found in the log if the batch is repeated.
+            # A copy, so that changes that the run makes are not in the log if the batch is repeated.
             self._take(run, apart(found.value))
         self._operator.continue_run(run)
 
@@ -193,7 +193,7 @@ class ParkedRuns:
         return self._runtime.log is not None and self._runtime.log.running(action_id)
 
     def _take(self, run: AgentRun, outcome: ActionOutcome) -> None:
-        """An action that ended after its run was detached."""
+        """Applies the outcome of an action that ended after its run was detached."""
         action, event = run.tasks.popleft()
         run.steps += 1
         execution = ActionExecution(run, action, event)
@@ -204,7 +204,7 @@ class ParkedRuns:
             error = raised_by(outcome)
             if error is not None:
                 if self._runtime.log is not None:
-                    # Or the failure would be repeated for ever; the action may go well the next time.
+                    # Or the failure would be repeated forever; the action may succeed the next time.
                     self._runtime.log.forget([format_outcome(execution.call_prefix)])
                 raise error
             if outcome.writes:

@@ -18,7 +18,7 @@ _BUILT_IN = frozenset({InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE, ErrorEvent
 
 
 class RunnableAction:
-    """An action with what the operator needs at hand."""
+    """An action with what the operator needs to run it."""
 
     __slots__ = (
         "awaits",
@@ -47,10 +47,10 @@ class RunnableAction:
         ]
         self.convert = action.event_class
         self.keeps_event = self.guards.fallback is not None
-        """Whether the event is needed after the action has had it."""
+        """Whether the event is needed after the action has received it."""
 
     def given(self, event: Event) -> Event:
-        """The event as the action wants it."""
+        """The event in the form that the action expects."""
         if self.convert is None or isinstance(event, self.convert):
             return event
         return self.convert.from_event(event)
@@ -66,7 +66,7 @@ def _matcher(action: Action, trigger: Trigger, max_steps: int) -> tuple[Callable
 
 
 def _names_errors(action: Action) -> bool:
-    """Whether an action is meant for error events. One that any event triggers is not: errors must not vanish in it."""
+    """Whether an action is meant for error events. One triggered by any event is not: errors must not vanish in it."""
     from emberflow.plan.cel.expression import CelExpression
 
     wanted = ErrorEvent.EVENT_TYPE
@@ -87,7 +87,7 @@ class ConditionRaised(Exception):
 
 
 class Routes:
-    """Actions come in the order in which the agent defines them, each at most once per event."""
+    """Actions are returned in the order in which the agent defines them, each at most once per event."""
 
     def __init__(self, plan: AgentPlan) -> None:
         max_steps = plan.config.get(AgentConfigOptions.CONDITION_MAX_STEPS)
@@ -123,8 +123,8 @@ class Routes:
         return False
 
     def _warn(self, action: RunnableAction, condition: str, event: Event, error: Any) -> None:
-        """Once per condition and event type, and never for what every agent has: a condition over an attribute that
-        other events lack is ordinary."""
+        """Warns once per condition and event type, and never about built-in events: it is normal that a condition uses an
+        attribute that other events lack."""
         if event.type in _BUILT_IN or (condition, event.type) in self._warned:
             return
         self._warned.add((condition, event.type))

@@ -1,6 +1,6 @@
-"""An agent's memory as one run has it: the key's, the run's own, and the way back if the action fails.
+"""An agent's memory as seen by one run: the key's memory, the run's own, and reverting both if the action fails.
 
-While an action waits, a checkpoint is written of what memory was before the action began.
+While an action is in flight, a checkpoint stores memory as it was before the action started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SIZE = "memory_size"
 
 
 def read_pages(entry: Entry, scope: Scope) -> None:
-    """Reads all of a key's memory now: an action that waits may ask for it when the store cannot answer."""
+    """Reads all of a key's memory now: an action in flight may need it when the store cannot be accessed."""
     memory: Fields | None = entry.get(MEMORY)
     if memory is not None and memory.unread:
         memory.store = scope.pages
@@ -31,7 +31,7 @@ def read_pages(entry: Entry, scope: Scope) -> None:
 
 
 class RunMemory:
-    """Made when an action of the run first asks for memory."""
+    """Created when an action of the run first uses memory."""
 
     __slots__ = (
         "_entry",
@@ -51,12 +51,12 @@ class RunMemory:
         self._entry = entry
         self.journal = Journal()
         self.sensory_root: Fields | None = None
-        """What is stored of sensory memory."""
+        """The stored part of sensory memory."""
         self._short_term: Memory | None = None
         self._sensory: Memory | None = None
         self._undone: list[Change] | None = None
         self._marks: Any = None
-        """What memory has to write, while a checkpoint is written without it."""
+        """Pending writes, set aside while a checkpoint is written without them."""
 
     def short_term(self) -> Memory:
         found = self._short_term
@@ -95,27 +95,27 @@ class RunMemory:
         return found
 
     def repeat(self, writes: list[Write]) -> None:
-        """What an action wrote into a copy of this memory."""
+        """Repeats what an action wrote into a copy of this memory."""
         for kind, method, path, value in writes:
             memory = self.sensory() if kind == "sensory" else self.short_term()
             memory.repeat(method, path, value)
 
     def new_sensory(self, root: Fields | None) -> None:
-        """Another input begins with none, or goes on with what was stored."""
+        """The next input starts with empty sensory memory, a restored one with what was stored."""
         self._sensory = None
         self.sensory_root = root
 
-    # checkpoints while an action waits
+    # checkpoints while an action is in flight
 
     def set_back(self) -> None:
-        """Memory is as it was before the waiting action began."""
+        """Reverts memory to its contents before the action in flight started."""
         memory: Fields | None = self._entry.get(MEMORY)
         if memory is not None:
             self._marks = memory.marks()
         self._undone = self.journal.suspend()
 
     def set_forth(self) -> None:
-        """Memory is as it was before `set_back`."""
+        """Restores memory to its contents before `set_back`."""
         if self._undone is not None:
             self.journal.proceed(self._undone)
             self._undone = None

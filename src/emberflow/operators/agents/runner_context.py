@@ -1,4 +1,4 @@
-"""What an action is handed besides its event."""
+"""The context that an action receives together with its event."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ D = TypeVar("D")
 
 
 class WantsKey(Protocol[R_co]):
-    """A function that is given the key of its durable call."""
+    """A function that accepts the idempotency key of its durable call."""
 
     def __call__(self, *args: Any, idempotency_key: str, **kwargs: Any) -> R_co: ...
 
 
 class RunnerContext:
-    """One action's view of its run: events, memory, resources, calls. Of no use once the action has ended."""
+    """One action's view of its run: events, memory, resources, calls. Must not be used after the action has ended."""
 
     __slots__ = ("_execution", "_run", "_short_term")
 
@@ -42,22 +42,22 @@ class RunnerContext:
         self._short_term: MemoryObject | None = None
 
     def send_event(self, event: Event) -> None:
-        """The event triggers its actions when this action has ended; an OutputEvent leaves downstream then."""
+        """Sends an event: it triggers its actions when this action has ended; an OutputEvent is then sent downstream."""
         self._execution.send(event)
 
     @property
     def key(self) -> Any:
-        """The key whose input this is."""
+        """The key of the input."""
         return self._run.key
 
     @property
     def timestamp(self) -> int | None:
-        """Event time of the input in milliseconds; outputs leave with the same."""
+        """Event time of the input in milliseconds; outputs have the same timestamp."""
         return self._run.timestamp
 
     @property
     def run_id(self) -> str:
-        """Names this input's run; the same when the run is repeated."""
+        """Identifies this input's run; the same when the run is repeated."""
         return self._run.run_id
 
     @property
@@ -70,12 +70,12 @@ class RunnerContext:
 
     @property
     def sensory_memory(self) -> MemoryObject:
-        """What the actions of this run share; gone when the run ends."""
+        """Memory shared by the actions of this run; discarded when the run ends."""
         return MemoryObject(self._run.memory.sensory(), "", self._execution)
 
     @property
     def long_term_memory(self) -> Any:
-        """Not there yet; raises `NotSupported`."""
+        """Not supported yet; raises `NotSupported`."""
         raise NotSupported(
             "long-term memory needs a vector store, which this version does not have yet",
             way_out="short_term_memory keeps values per key",
@@ -88,11 +88,11 @@ class RunnerContext:
 
     @property
     def action_config(self) -> dict[str, Any]:
-        """What `add_action(..., **config)` was given."""
+        """The keyword arguments of `add_action(..., **config)`."""
         return self._execution.action.config
 
     def get_action_config_value(self, key: str) -> Any:
-        """One value of `action_config`; None if there is none."""
+        """One value of `action_config`; None if it is not set."""
         return self._execution.action.config.get(key)
 
     @property
@@ -105,8 +105,8 @@ class RunnerContext:
         """Counters and gauges of this action."""
         return self._run.runtime.metrics.get_sub_group(self._execution.action.name)
 
-    # Overloads: arguments are checked against the function's; with a reconciler, or for a function that is given its
-    # idempotency key, a type checker cannot.
+    # Overloads: arguments are checked against the function's parameters. A type checker cannot do that with a reconciler,
+    # or for a function that accepts an idempotency key.
 
     @overload
     def durable_execute(self, func: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -122,9 +122,9 @@ class RunnerContext:
         """Runs `func(*args, **kwargs)` now and returns its result; when the action is repeated after a crash, the
         recorded result is returned instead.
 
-        It blocks the whole task: prefer `durable_execute_async` for what takes long. `reconciler` and
-        `idempotency_key` are as there. A coroutine function raises `InvalidArgument`; a repeated action that makes other
-        calls than were recorded raises `ReplayMismatch`.
+        It blocks the whole task: prefer `durable_execute_async` for long calls. `reconciler` and `idempotency_key` are
+        as there. Raises `InvalidArgument` for a coroutine function, and `ReplayMismatch` if a repeated action makes
+        other calls than were recorded.
         """
         if isinstance(func, DurableMethod):
             return func.at_once(args, kwargs, reconciler)
@@ -159,14 +159,14 @@ class RunnerContext:
     def durable_execute_async(
         self, func: Callable[..., Any], *args: Any, reconciler: Callable[[], Any] | None = None, **kwargs: Any
     ) -> Awaitable[Any]:
-        """Runs a coroutine function, or a blocking function in a thread, while other keys go on; awaiting it gives what
-        the function returns.
+        """Runs a coroutine function, or a blocking function in a thread, while other keys continue; awaiting it returns
+        the function's result.
 
-        The answer is recorded before it is given, and given again when the action is repeated after a crash. `gather` of
-        several is fine. `reconciler` is asked instead of making the call once more, if the call was begun and its end not
-        recorded. A function with a parameter `idempotency_key` gets a key that is the same when the call is repeated;
-        declare it keyword-only or with a default, so that a type checker accepts the call without it. A repeated action
-        that makes other calls than were recorded raises `ReplayMismatch`.
+        The answer is recorded before it is returned, and returned again when the action is repeated after a crash. Several
+        calls may be combined with `gather`. If a call was started but its answer was not recorded, `reconciler` is called
+        instead of repeating the call. A function with a parameter `idempotency_key` receives a key that is the same when
+        the call is repeated; declare it keyword-only or with a default, so that a type checker accepts the call without
+        it. Raises `ReplayMismatch` if a repeated action makes other calls than were recorded.
         """
         if isinstance(func, DurableMethod):
             return func.in_time(args, kwargs, reconciler)
@@ -177,51 +177,51 @@ class RunnerContext:
     def get_resource(
         self, name: str, type: ResourceType | str, metric_group: Any = None, *, durable: bool = True
     ) -> Any:
-        """Made when it is first asked for, then shared by all actions of this process. Calls of models and tools are
-        durable: recorded, and answered from the record when the action is repeated; `durable=False` turns that off."""
+        """A resource, created on first use and shared by all actions of this process. Calls of models and tools are
+        durable: recorded, and answered from the record when the action is repeated; `durable=False` disables that."""
         kind = resource_type(type) if isinstance(type, str) else type
         return resource_view(self._execution, name, kind, durable=durable)
 
     def chat(self, model: str, messages: Any, prompt_args: Any = None, **kwargs: Any) -> Awaitable[Any]:
-        """Asks the chat model of this name: `await ctx.chat("judge", "Is it true?")`. Durable."""
+        """Calls the chat model with this name: `await ctx.chat("judge", "Is it true?")`. Durable."""
         return self.get_resource(model, ResourceType.CHAT_MODEL).chat(messages, prompt_args, **kwargs)
 
     def call_tool(self, name: str, /, **arguments: Any) -> Awaitable[Any]:
-        """Calls the tool of this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
+        """Calls the tool with this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
         return self.get_resource(name, ResourceType.TOOL).call(arguments)
 
     # guards
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt, from 1 on; more only with `retry`."""
+        """The number of this attempt, starting with 1; higher only with `retry`."""
         guards = self._execution.guards
         return 1 if guards is None else guards.attempt
 
     @property
     def error(self) -> Failure | None:
-        """In a fallback: how the action failed in whose place it runs."""
+        """In a fallback: how the action that it replaces failed."""
         return self._run.failure
 
     def spend(self, *, tokens: int = 0, cost: float = 0.0) -> None:
-        """Counts against the agent's budgets; raises BudgetExceeded if one of them is overspent by now. What was spent
-        stays spent, whether the action ends well or not; an action that is repeated spends once."""
+        """Adds to what is counted against the agent's budgets; raises BudgetExceeded if one of them is exceeded. Spending
+        is not reverted if the action fails; an action that is repeated spends once."""
         self._execution.guarded().spend(tokens, cost)
 
     def check_budgets(self) -> None:
-        """Raises BudgetExceeded if a budget of tokens or cost is used up: to be asked before something is paid for."""
+        """Raises BudgetExceeded if a budget of tokens or cost is used up; call it before something is paid for."""
         self._execution.guarded().check_budgets()
 
     def budget_left(self, kind: BudgetKind) -> float | None:
         """How many `steps` or `tokens`, or how much `cost`, may still be spent; None without such a budget.
 
-        Another kind raises `InvalidArgument`.
+        Raises `InvalidArgument` for any other kind.
         """
         return self._execution.guarded().budget_left(kind)
 
     def send_event_after(self, delay_ms: float, event: Event) -> None:
-        """The event triggers its actions in a run of its own, `delay_ms` of processing time from now, also after a
-        restart. When bounded input ends, what still waits comes early, and what that sends for later is dropped."""
+        """Sends an event that triggers its actions in a separate run, `delay_ms` of processing time from now, also after a
+        restart. When bounded input ends, pending events fire early, and events that those delay are dropped."""
         self._execution.guarded().send_after(delay_ms, event)
 
     @overload
@@ -249,7 +249,7 @@ class RunnerContext:
         expires_ms: int | None = None,
         default: Any = NO_DEFAULT,
     ) -> Awaitable[Any]:
-        """What a person answers (`emberflow approvals`): one of the options, or any text if there are none, with a
-        `note`. The key waits, other keys do not; it survives restarts. Not answered `expires_ms` after it was first
-        asked, it is answered by `default`, or raises ApprovalExpired."""
+        """Asks a person (`emberflow approvals`) and returns the answer: one of the options, or any text if there are none,
+        with a `note`. The key waits, other keys do not; the question survives restarts. If it is not answered within
+        `expires_ms` after it was first asked, returns `default`, or raises ApprovalExpired."""
         return self._execution.guarded().ask_human(question, options, expires_ms, default)

@@ -1,7 +1,7 @@
-"""An event as it is sent: checked, and copied so that nothing its sender does later reaches anybody.
+"""An event as it is sent: checked, and copied so that later changes by its sender have no effect.
 
-The size check and the copy both walk through the event, on the hottest path of an agent. Plain events are served in one
-walk; whatever is unusual, or to be refused, goes through `check_event`, which says what is wrong, and `copied_event`.
+The size check and the copy both traverse the event, on the hottest path of an agent. Plain events are handled in one
+traversal; unusual or invalid ones go through `check_event`, which reports what is wrong, and `copied_event`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NEW: Any = object.__new__
 
 
 def sent_copy(event: E, max_bytes: int) -> E:
-    """Raises InvalidArgument or NotSerializable for what cannot be sent."""
+    """Raises InvalidArgument or NotSerializable for an event that cannot be sent."""
     kind = event.__class__
     if is_plain_event(kind) and not (event.type == _OUTPUT and "output" not in event.attributes):
         try:
@@ -30,13 +30,13 @@ def sent_copy(event: E, max_bytes: int) -> E:
                 made.__dict__ = fields
                 return made
         except (NotSerializable, RecursionError):
-            pass  # Said properly below, or walked through by pickle.
+            pass  # Reported properly below, or handled by pickle.
     check_event(event, max_bytes)
     return copied_event(event)
 
 
 def _isolate(fields: dict[Any, Any]) -> int:
-    """Replaces what could be changed in a shallow copy by copies; returns the size of all."""
+    """Replaces mutable values in a shallow copy by copies; returns the total size."""
     size = 0
     for name, value in fields.items():
         kind = value.__class__
@@ -46,7 +46,7 @@ def _isolate(fields: dict[Any, Any]) -> int:
         elif kind in FIXED_SIZE:
             size += 8
         elif kind is dict and name == "attributes":
-            # Another name for the values that most events carry: one level more in the same walk.
+            # One level deeper in the same traversal: most of an event is in its attributes.
             fields[name] = inner = value.copy()
             size += _isolate(inner)
         else:

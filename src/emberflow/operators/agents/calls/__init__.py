@@ -1,4 +1,4 @@
-"""Durable calls as an action makes them: numbered, recorded, answered from the log when the action is repeated.
+"""The durable calls of an action: numbered, recorded, and answered from the log when the action is repeated.
 
-Called by the runner context; where records are kept is the business of `durable/`.
+Called by the runner context; where records are kept is up to `durable/`.
 """

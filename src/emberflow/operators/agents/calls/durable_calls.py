@@ -1,7 +1,7 @@
-"""Durable calls: what a finished call answered is found again when its action is repeated.
+"""Durable calls: the answer of a finished call is found again when its action is repeated.
 
-A call is known by its place: step, run, task of the run, number within the action. The record also says which
-function it was and with what arguments, so that code which has changed is noticed. The log itself is the engine's.
+A call is identified by its position: step, run, task of the run, number within the action. The record also contains the
+function and a digest of its arguments, so that changed code is detected. The log itself belongs to the engine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STARTED, RETURNED, RAISED = "started", "returned", "raised"
 @stored_type()
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A call. `value` is what it returned, or the exception it raised, as a `StoredError`."""
+    """A call. `value` is its return value, or the exception it raised, as a `StoredError`."""
 
     call_id: str
     function: str
@@ -48,43 +48,43 @@ class Recorded(Protocol):
         ...
 
     def write_now(self, record: CallRecord) -> None:
-        """The same for plain actions, which cannot wait otherwise."""
+        """The same for synchronous actions, which cannot await."""
         ...
 
     def forget(self, call_ids: Iterable[str]) -> None:
-        """These calls are to be made again."""
+        """These calls must be made again."""
         ...
 
 
 class CallLog(Recorded, Protocol):
     """Kept by the engine where it survives a crash of the process."""
 
-    # An action is known by what the ids of its calls begin with.
+    # An action is identified by the prefix of its calls' ids.
 
     def claim(self, action: str) -> bool:
-        """Whether this process is to run the action: False if another run of it goes on somewhere."""
+        """Claims the action for this process; returns False if it is already running somewhere."""
         ...
 
     def running(self, action: str) -> bool:
-        """Whether a run of the action goes on somewhere."""
+        """Whether the action is running somewhere."""
         ...
 
     def ended(self, action: str) -> None:
-        """The action that was claimed has ended; what it leaves behind is in the log."""
+        """An action claimed by this process has ended; its outcome is in the log."""
         ...
 
     def park(self, actions: Mapping[str, int]) -> None:
-        """State that is about to be committed holds these actions as not yet done, and so many inputs behind each: their
-        calls are kept on."""
+        """State that is about to be committed holds these actions as unfinished and, for each, the number of inputs queued:
+        their calls are kept."""
         ...
 
     def done(self, action: str) -> None:
-        """The action has ended for good, once what it did is committed: its calls are not needed any more."""
+        """The action is done as soon as its effects are committed: its calls are no longer needed."""
         ...
 
     def gave_up(self, action: str) -> None:
-        """The same for an action that failed, and its run with it: where an earlier attempt came further, what that left
-        of the run is not needed either."""
+        """The same for an action that failed, and its run with it: if an earlier attempt got further, the records that it
+        left of the run are not needed either."""
         ...
 
 
@@ -96,17 +96,17 @@ class ActionCalls:
     def __init__(
         self, log: Recorded, prefix: str, *, restarts: bool, secrets: Collection[str] = frozenset()
     ) -> None:
-        """`secrets` are kept out of what is written about a call; its answer is recorded as it is."""
+        """`secrets` are masked in what is recorded about a call; its answer is recorded unchanged."""
         self._log = log
         self._secrets = secrets
         self._prefix = prefix
         self._restarts = restarts
         self._count = 0
         self.raised: list[str] = []
-        """Calls that raised; forgotten if the action fails, or the failure would be repeated for ever."""
+        """Calls that raised; forgotten if the action fails, or the failure would be repeated forever."""
 
     def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> CallRecord:
-        """The call that is about to be made, of a function that is known by `name`, or by where it is defined."""
+        """The next call, of a function identified by `name` or by where it is defined."""
         self._count += 1
         name = name or _name(func)
         kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
@@ -119,7 +119,7 @@ class ActionCalls:
         return CallRecord(format_call(self._prefix, self._count), name, _digest(args, kwargs), text)
 
     def known(self, call: CallRecord) -> CallRecord | None:
-        """What was recorded of the call when its action ran before; raises if that was another call."""
+        """The record of the call from an earlier run of its action; raises if it was another call."""
         found = self._log.find(call.call_id)
         if found is None or (_same_function(found, call) and _same_arguments(found, call)):
             return found
@@ -146,11 +146,11 @@ class ActionCalls:
     async def run(
         self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
     ) -> Any:
-        """The recorded answer, or the call's, recorded before it is given."""
+        """The recorded answer, or the answer of the call, recorded before it is returned."""
         return await self._run(call, make, reconciler, self._log.write)
 
     def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
-        """The same for a plain action: nothing in it waits, so its first step is its last."""
+        """The same for a synchronous action: nothing in it awaits, so its first step is its last."""
 
         async def write(record: CallRecord) -> None:
             self._log.write_now(record)
@@ -184,25 +184,25 @@ class ActionCalls:
         try:
             value = await make()
         except CallLogFailed:
-            # No outcome of the call: recorded, it would be repeated when the fault is gone.
+            # Not an outcome of the call: if recorded, it would be repeated after the fault is gone.
             raise
         except Exception as error:
             await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
             self.raised.append(call.call_id)
             raise
-        # A copy: what the action does to the answer must not be found in the log if the action is repeated.
+        # A copy, so that what the action does to the answer is not in the log if the action is repeated.
         await write(replace(call, outcome=RETURNED, value=copied(value)))
         return value
 
     def fail(self) -> None:
-        """The action has failed: what raised may go well the next time."""
+        """The action has failed: calls that raised may succeed the next time."""
         if self.raised:
             self._log.forget(self.raised)
 
     def _answer(self, known: CallRecord) -> Any:
         if known.outcome == RAISED:
             self.raised.append(known.call_id)
-            # The first version kept the exception itself.
+            # The first version stored the exception itself.
             raise revived(known.value) if isinstance(known.value, StoredError) else known.value
         return copied(known.value)
 
@@ -214,7 +214,7 @@ async def _called(function: Callable[[], Any]) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def takes_idempotency_key(func: Any) -> bool:
-    """Whether a function wants to know the call's own key, to hand it to a service."""
+    """Whether a function accepts the call's idempotency key, to pass it to a service."""
     try:
         return "idempotency_key" in inspect.signature(func).parameters
     except (TypeError, ValueError):
@@ -222,7 +222,7 @@ def takes_idempotency_key(func: Any) -> bool:
 
 
 def _positional(func: Any) -> tuple[str, ...]:
-    """The names of arguments that are given by their place."""
+    """The names of positional arguments."""
     given = 0
     while isinstance(func, functools.partial):
         given += len(func.args)
@@ -255,7 +255,7 @@ def _same_function(found: CallRecord, call: CallRecord) -> bool:
 
 
 _RENAMED = {"emberflow.operators.guard_approvals.ask": "ask_human"}
-"""Functions of ours that the version before named by where they were."""
+"""Functions of ours that the previous version identified by their module path."""
 
 
 def _same_arguments(found: CallRecord, call: CallRecord) -> bool:
@@ -264,5 +264,5 @@ def _same_arguments(found: CallRecord, call: CallRecord) -> bool:
 
 
 def _digest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Equal for equal arguments. Not by their pickled bytes: those differ between equal values."""
+    """Equal for equal arguments. Not a digest of their pickled bytes, which differ between equal values."""
     return fingerprint((args, kwargs))

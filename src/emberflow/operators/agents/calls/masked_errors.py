@@ -1,5 +1,5 @@
-"""Secrets in what is stored of exceptions: recorded calls and outcomes survive in the log and in savepoints, so secrets
-that a message repeats, such as the key that a service refused, are masked first."""
+"""Masks secrets in stored exceptions: recorded calls and outcomes are kept in the log and in savepoints, so secrets that a
+message repeats, such as a key that a service rejected, are masked first."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _DEEPEST = 6
 
 
 def mask(text: str, secrets: Collection[str]) -> str:
-    # The longest first: one may be a part of another.
+    # The longest first: one may be part of another.
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return scrub(text)
 
 
 def without_secrets(value: Any, secrets: Collection[str], depth: int = 0) -> Any:
-    """The value itself where there is nothing to mask."""
+    """Returns the value itself if there is nothing to mask."""
     kind: type[Any] = value.__class__
     if kind is str:
         masked = mask(value, secrets)

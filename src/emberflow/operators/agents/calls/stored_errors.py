@@ -1,17 +1,18 @@
-"""Exceptions as the log keeps them, and the way back.
+"""How the log stores and restores exceptions.
 
-An exception comes back as itself wherever that is possible: same class, `args`, message, notes, cause and context. pickle
-alone does not do that: it calls the class with `args`, which fails for classes with keyword-only arguments, drops causes,
-and a class that is gone makes everything stored with it unreadable. So an exception is tried out when it is stored:
+An exception is restored faithfully wherever possible: same class, `args`, message, notes, cause and context. pickle
+alone does not do that: it calls the class with `args`, which fails for classes with keyword-only arguments, it drops
+causes, and a class that no longer exists makes everything stored with it unreadable. So restoring is tried out when an
+exception is stored:
 
-1. as pickle has it, if what comes back is the same;
-2. as its class, `args` and those attributes that can be stored, put together without calling the class;
-3. as names and message. It comes back as a `RecordedError`, and so does one whose class is gone when it is read.
+1. as pickled by pickle, if the restored exception is the same;
+2. as its class, `args` and those attributes that can be stored, restored without calling the class;
+3. as names and message. It is restored as a `RecordedError`, and so is one whose class no longer exists.
 
-Secrets are masked in all of them; one that hides where it cannot be replaced, in a request with its headers, say, stays
-behind with what holds it.
+Secrets are masked in all of them; an object in which a secret cannot be replaced, such as a request with its headers, is
+dropped.
 
-`Retry(on=…)` asks `is_error_of`, which knows classes by name: it finds the same on the first run and on a replay.
+`Retry(on=…)` uses `is_error_of`, which compares classes by name: it has the same result on the first run and on a replay.
 """
 
 from __future__ import annotations
@@ -27,30 +28,30 @@ from emberflow.events.stored_types import stored_type
 from emberflow.operators.agents.calls.masked_errors import mask, without_secrets
 
 LARGEST = 256 * 1024
-"""Bytes of an exception; a larger one keeps its class and the beginning of its message."""
+"""The maximum size of an exception in bytes; a larger one keeps its class and the beginning of its message."""
 LONGEST_MESSAGE = 10_000
 _DEEPEST = 8
-"""Links of a chain of causes that are kept."""
+"""The maximum length of a chain of causes."""
 
 
 @stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredError:
-    """One exception. Holds nothing that cannot be read without the exception's class."""
+    """One exception. Contains nothing that requires the exception's class to be read."""
 
     names: tuple[str, ...]
     """The class and its bases, as `module.qualified name`."""
     message: str
     pickled: bytes | None = None
-    """The exception itself, without what hangs on it."""
+    """The exception itself, without causes, notes and group members."""
     parts: bytes | None = None
-    """Its `args` and attributes, for a class that pickle does not bring back."""
+    """Its `args` and attributes, for a class that pickle does not restore."""
     notes: tuple[str, ...] = ()
     cause: StoredError | None = None
     context: StoredError | None = None
     suppress_context: bool = False
     members: tuple[StoredError, ...] = ()
-    """Of an exception group."""
+    """The members of an exception group."""
     attempts: int = 1
 
 
@@ -58,8 +59,8 @@ Secrets = tuple[str, ...]
 
 
 def stored(error: BaseException, attempts: int = 1, secrets: Collection[str] = ()) -> StoredError:
-    """What the log keeps of an exception; never raises."""
-    # A copy: other threads may make resources meanwhile.
+    """The stored form of an exception; never raises."""
+    # A copy: other threads may create resources in the meantime.
     return replace(_stored(error, tuple(secrets), _DEEPEST, set()), attempts=attempts)
 
 
@@ -74,7 +75,7 @@ def _stored(error: BaseException, secrets: Secrets, depth: int, seen: set[int]) 
         )
 
     if isinstance(error, RecordedError):
-        # Stored once more: it stands for the same exception as before.
+        # Stored again: it represents the same exception as before.
         kept = StoredError(names=error.names, message=error.message)
     elif isinstance(error, BaseExceptionGroup):
         group: Any = error  # pyright: ignore[reportUnknownVariableType]
@@ -94,7 +95,7 @@ def _stored(error: BaseException, secrets: Secrets, depth: int, seen: set[int]) 
 
 
 def _alone(error: BaseException, secrets: Secrets) -> StoredError:
-    """Without what hangs on it."""
+    """Without causes, notes and group members."""
     text = mask(_text(error), secrets)
     kept = StoredError(names=names_of(error), message=_short(text))
     for form in (_pickled, _parts):
@@ -105,7 +106,7 @@ def _alone(error: BaseException, secrets: Secrets) -> StoredError:
             continue
         if type(found) is type(error) and _text(found) == text:
             return tried
-    # Too large, or with an attribute that its message depends on: the class with its message.
+    # Too large, or with an attribute that its message depends on: keep the class with its message.
     try:
         tried = replace(kept, parts=encode(((kept.message,), {})))
         found = _revived_alone(tried)
@@ -120,7 +121,7 @@ def _pickled(kept: StoredError, error: BaseException, secrets: Secrets) -> Store
     if without_secrets(error, secrets) is not error:
         raise ValueError("it contains a secret")
     data = _checked(error, secrets)
-    # pickle calls the class: what comes back must hold the same, not only read the same.
+    # pickle calls the class: the restored exception must have the same contents, not only the same message.
     if not _same(decode(data), error):
         raise ValueError("it cannot be restored")
     return replace(kept, pickled=data)
@@ -156,7 +157,7 @@ def _parts(kept: StoredError, error: BaseException, secrets: Secrets) -> StoredE
 
 
 def revived(kept: StoredError) -> BaseException:
-    """The exception, or what stands for it; never raises. A new one each time: raising changes an exception."""
+    """The restored exception or its replacement; never raises. A new one each time: raising changes an exception."""
     found = _revived_group(kept) if kept.members else None
     if found is None:
         try:
@@ -179,7 +180,7 @@ def _revived_alone(kept: StoredError) -> BaseException:
     elif kept.parts is not None:
         kind: Any = _class_named(kept.names[0])
         args, attributes = decode(kept.parts)
-        # Not by calling the class: nobody knows what it wants to be called with.
+        # Without calling the class: the arguments of its constructor are unknown.
         found = kind.__new__(kind, *args)
         found.args = args
         found.__dict__.update(attributes)
@@ -203,7 +204,7 @@ def _revived_group(kept: StoredError) -> BaseException:
 
 
 def _class_named(name: str) -> Any:
-    """The class behind `module.qualified name`; raises if there is none."""
+    """The class with this `module.qualified name`; raises if there is none."""
     name = stable_name(name)
     ours, _, own = name.rpartition(":")
     parts = ["emberflow", "errors", own] if ours == "emberflow" else name.split(".")
@@ -221,7 +222,7 @@ def _class_named(name: str) -> Any:
 
 
 def is_error_of(error: BaseException, kinds: tuple[type[BaseException], ...]) -> bool:
-    """Whether an exception, or the one it stands for, is of one of these classes; those are known by name as well."""
+    """Whether an exception, or the one it represents, is of one of these classes; classes are also compared by name."""
     if not isinstance(error, RecordedError) and isinstance(error, kinds):
         return True
     known = names_of(error)

@@ -1,4 +1,4 @@
-"""What protects an agent's actions while they run: attempts, budgets, delayed events, questions to people, failures.
+"""Guards of an agent's running actions: attempts, budgets, delayed events, questions to people, failures.
 
-Called by the agent operator; what is stored or asked goes through contracts that engines implement.
+Called by the agent operator; storage and questions go through contracts that engines implement.
 """

@@ -1,7 +1,7 @@
-"""What an action does besides sending events and remembering: attempts, budgets, delayed events, questions to people.
+"""What an action does besides sending events and writing memory: attempts, budgets, delayed events, questions to people.
 
-Belongs to one `ActionExecution` and is made when the action first needs it. It counts when the action has ended, as the
-action's events and memory do.
+Belongs to one `ActionExecution` and is created when the action first needs it. Like the action's events and memory
+writes, it takes effect when the action has ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.execution import ActionExecution
 
 _SETTLING_THREADS = 2
-"""Apart from those of blocking calls: an answer must not wait until one of them ends."""
+"""Separate from the threads of blocking calls: settling an answer must not wait for one of them."""
 
 
 class ActionGuards:
@@ -35,21 +35,21 @@ class ActionGuards:
         self.spent: Amounts = {}
         self.later: list[Due] = []
         self._asked: set[str] = set()
-        """Questions that nobody has answered yet."""
+        """Questions that have not been answered yet."""
         self._log: AttemptLog | None = None
 
     # attempts
 
     def start_attempt(self, attempt: int) -> None:
-        """The attempt before has failed and is undone."""
+        """The previous attempt has failed and was reverted."""
         self._execution.start_over()
         self.attempt = attempt
         self.later = []
-        # A step is counted once, however often it is tried.
+        # A step is counted once, regardless of the number of attempts.
         self.spent = {kind: amount for kind, amount in self.spent.items() if kind == "steps"}
 
     def log_of_attempts(self) -> AttemptLog:
-        """Where later attempts find the answers of this one's calls."""
+        """Where later attempts find the answers of this attempt's calls."""
         if self._log is None:
             self._log = AttemptLog(self._execution.run.runtime.log)
         return self._log
@@ -64,7 +64,7 @@ class ActionGuards:
         self.count({kind: amount for kind, amount in given.items() if amount})
 
     def count(self, amounts: Amounts) -> None:
-        """Raises BudgetExceeded if a budget is overspent by now."""
+        """Raises BudgetExceeded if a budget is exceeded."""
         run = self._execution.run
         budgets = run.runtime.budgets
         if budgets and amounts:
@@ -72,7 +72,7 @@ class ActionGuards:
             budgets.check(amounts, run.spent, run.key_spent(), self.spent, run.scope.clock.now_ms())
 
     def check_budgets(self) -> None:
-        """Raises BudgetExceeded if a budget of tokens or cost is used up: to be asked before something is paid for."""
+        """Raises BudgetExceeded if a budget of tokens or cost is used up; called before something is paid for."""
         run = self._execution.run
         budgets = run.runtime.budgets
         if budgets:
@@ -103,7 +103,7 @@ class ActionGuards:
         later.upstream_action_name = execution.action.name
         self.later.append((run.now_ms() + int(delay_ms), later, run.timestamp))
 
-    # people
+    # questions to people
 
     def ask_human(
         self, question: str, options: Sequence[str], expires_ms: int | None, default: Any
@@ -116,7 +116,7 @@ class ActionGuards:
                 "ask_human() needs a place where people can find the question",
                 way_out="give the environment a checkpoint_dir; `emberflow approvals list DIR` reads it",
             )
-        # Numbered here and not when it is awaited, as every durable call.
+        # Numbered here and not when it is awaited, like every durable call.
         call = durable.next(ask, (question, chosen, expires_ms), {}, "ask_human")
         asked = Question(
             call_id=call.call_id,
@@ -140,7 +140,7 @@ class ActionGuards:
         except Exception:
             await self._settle(approvals, call.call_id)
             raise
-        # The answer is in the log by now.
+        # The answer is in the log now.
         await self._settle(approvals, call.call_id)
         return answer
 
@@ -150,7 +150,7 @@ class ActionGuards:
         self._asked.discard(call_id)
 
     def withdraw_questions(self) -> None:
-        """The action has failed for good: what it asked need not be answered any more."""
+        """The action has failed permanently: its open questions need no answers."""
         approvals = self._execution.run.runtime.approvals
         if approvals is not None:
             for call_id in sorted(self._asked):

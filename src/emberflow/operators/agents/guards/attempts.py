@@ -1,7 +1,7 @@
-"""Attempts of a guarded action: retry with backoff, and the time each attempt may take.
+"""Attempts of a guarded action: retry with backoff, and a timeout per attempt.
 
-All attempts together are one call of the action for everybody else: it is parked, resumed and repeated as a whole.
-What an action leaves behind when it has failed for good (`Failure`) goes to its fallback or into an `ErrorEvent`.
+For all other code, all attempts together are one call of the action: it is parked, resumed and repeated as a whole. When
+the action has failed permanently, its `Failure` is passed to its fallback or in an `ErrorEvent`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.execution import ActionExecution
 
 NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, StepLimitReached)
-"""Another attempt would meet the same."""
+"""Errors that another attempt would raise again."""
 
 
 @stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """How an action failed: what a fallback finds in `ctx.error`."""
+    """How an action failed; a fallback finds it in `ctx.error`."""
 
     action: str
     error_type: str
@@ -49,7 +49,7 @@ class Failure:
 
 
 class GaveUp(Exception):
-    """The last of several attempts failed; `error` is what it raised."""
+    """The last of several attempts failed; `error` is its exception."""
 
     def __init__(self, error: BaseException, attempts: int) -> None:
         super().__init__(error, attempts)
@@ -58,13 +58,15 @@ class GaveUp(Exception):
 
 
 def unwrapped(error: BaseException) -> tuple[BaseException, int]:
-    """What the action raised, and in how many attempts. Whatever it made of a log that failed is the log's failure."""
+    """The exception that the action raised, and in how many attempts. A failure of the log counts as such, however the
+    action wrapped it."""
     raised, attempts = (error.error, error.attempts) if isinstance(error, GaveUp) else (error, 1)
     return log_failure(raised) or raised, attempts
 
 
 def log_failure(error: BaseException) -> CallLogFailed | None:
-    """The failure of the log that an error is, holds or came from: no fault of the action, and not for its fallback."""
+    """The failure of the call log that an error is, contains or was caused by: not the action's fault, and not for its
+    fallback."""
     met: set[int] = set()
     ahead: list[BaseException | None] = [error]
     while ahead:
@@ -81,7 +83,7 @@ def log_failure(error: BaseException) -> CallLogFailed | None:
 
 
 def message_of(error: BaseException) -> str:
-    """One line; without the name of the class, which is told apart."""
+    """The message on one line, without the name of the class, which is shown separately."""
     if isinstance(error, EmberflowError) and not isinstance(error, RecordedError):
         return error.message
     try:
@@ -91,7 +93,7 @@ def message_of(error: BaseException) -> str:
 
 
 async def run_guarded(execution: ActionExecution) -> Any:
-    """The action's result, after as many attempts as its retry allows."""
+    """The action's result, after as many attempts as its retry policy allows."""
     guards, attempt = execution.action.guards, 1
     retry = guards.retry
     context = RunnerContext(execution)
@@ -108,7 +110,7 @@ async def run_guarded(execution: ActionExecution) -> Any:
                     raise
                 raise GaveUp(error, attempt) from error
         attempt += 1
-        # Undone at once and not when the next attempt starts: nothing of the failed one is left to be seen.
+        # Reverted at once and not when the next attempt starts: no effects of the failed one must be visible.
         execution.guarded().start_attempt(attempt)
         await asyncio.sleep(retry.delay_ms(attempt, jitter_share(execution.call_prefix, attempt)) / 1000)
 
@@ -129,9 +131,9 @@ async def _attempt(execution: ActionExecution, context: RunnerContext, limit_ms:
         async with timer:
             result = await _result(execution, context)
     except TimeoutError as error:
-        # One that the action itself met, such as a socket's, is told as it is.
+        # A timeout inside the action, such as a socket's, is reported unchanged.
         raise (_timed_out(limit_ms) if timer.expired() else error) from error
-    # A function that blocks cannot be interrupted, but must not pass for one that was in time.
+    # A blocking function cannot be interrupted, but must not count as having finished in time.
     if (now_s() - began_s) * 1000 > limit_ms:
         raise _timed_out(limit_ms)
     return result
@@ -139,9 +141,9 @@ async def _attempt(execution: ActionExecution, context: RunnerContext, limit_ms:
 
 async def _result(execution: ActionExecution, context: RunnerContext) -> Any:
     action = execution.action
-    # A copy for each attempt: what one does to it is not seen by the next.
+    # A copy for each attempt: changes that one makes are not seen by the next.
     result = action.function(action.given(copied_event(execution.event)), context)
-    # A plain function that returns an awaitable has forgotten its `async`; whoever looks at the result says so.
+    # A synchronous function that returns an awaitable lacks its `async`; the check of the result reports that.
     return await result if action.awaits and inspect.isawaitable(result) else result
 
 
@@ -150,7 +152,7 @@ def _timed_out(limit_ms: int) -> TimeoutError:
 
 
 def jitter_share(name: str, attempt: int) -> float:
-    """In [0, 1); the same for the same action and attempt, wherever and whenever it is repeated."""
+    """In [0, 1); the same for the same action and attempt whenever it is repeated."""
     return stable_hash((name, attempt)) % 1_000_003 / 1_000_003
 
 
@@ -158,13 +160,13 @@ _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 def apart(value: Any) -> Any:
-    """A copy that nobody else changes; a value that cannot be changed is its own copy."""
+    """An independent copy; an immutable value is its own copy."""
     return value if value.__class__ in _PLAIN else decode(encode(value))
 
 
 class AttemptLog:
-    """The log of an action that may be tried again in the same process: what an attempt does to an answer must not be
-    seen by the next. Where the engine keeps no log, it is one by itself, which lasts as long as the action."""
+    """The log of an action that may be retried in the same process: changes that an attempt makes to an answer must not be
+    seen by the next. If the engine keeps no log, it is a log of its own that lasts as long as the action."""
 
     __slots__ = ("_known", "_log")
 

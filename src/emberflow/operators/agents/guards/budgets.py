@@ -1,7 +1,7 @@
-"""What an agent's runs and keys have spent, held against its budgets.
+"""What an agent's runs and keys have spent, compared with its budgets.
 
-What an action spends counts when the action has ended, well or not: an action that is repeated after a crash, or tried
-again, spends once. What a run spent is kept with the run, what a key spent in the key's entry.
+What an action spends is counted when the action has ended, successfully or not: an action that is repeated after a crash,
+or retried, spends once. Spending of a run is kept with the run, spending of a key in the key's entry.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from emberflow.errors import BudgetExceeded, InvalidArgument, shorten
 from emberflow.plan.agents.guards import PER_RUN, Budget
 
 Amounts = dict[str, float]
-"""By kind: steps, tokens, cost."""
+"""kind (steps, tokens, cost) -> amount"""
 KeySpending = dict[str, tuple[int, Amounts]]
-"""By window: when it began (0 without a window), and what was spent in it. Plain data: it is stored."""
+"""window -> (start of the window, 0 without a window; what was spent in it). Plain data, because it is stored."""
 
 BudgetKind = Literal["steps", "tokens", "cost"]
 KINDS: tuple[BudgetKind, ...] = get_args(BudgetKind)
@@ -45,7 +45,7 @@ class Budgets:
         *,
         ahead: bool = False,
     ) -> None:
-        """Raises BudgetExceeded if one of these kinds has been overspent; with `ahead`, if nothing of it is left."""
+        """Raises BudgetExceeded if one of these kinds is exceeded; with `ahead`, also if it is used up."""
         wanted = set(kinds)
         for budget in self._budgets:
             before = run if budget.per == PER_RUN else _in_window(key, budget.window_ms or 0, now_ms)
@@ -68,7 +68,7 @@ class Budgets:
         return max(0, min(found)) if found else None
 
     def spent(self, key: KeySpending, pending: Mapping[str, float], now_ms: int) -> KeySpending:
-        """What a key has spent when an action has ended; windows that are over, or that no budget has, are left out."""
+        """What a key has spent after an action has ended, without windows that are over or that no budget has."""
         found: KeySpending = {}
         for window_ms in self._windows:
             before = _in_window(key, window_ms, now_ms)
@@ -82,7 +82,7 @@ def added(before: Mapping[str, float], more: Mapping[str, float]) -> Amounts:
 
 
 def check_amount(name: str, amount: Any) -> None:
-    """What `ctx.spend` is told must be a number that cannot be given back."""
+    """Budgets only grow: `amount` must not be negative."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)) or not 0 <= amount < float("inf"):
         raise InvalidArgument(
             f"{name} cannot be {shorten(amount)}",
@@ -96,7 +96,7 @@ def _start(window_ms: int, now_ms: int) -> int:
 
 def _in_window(key: KeySpending, window_ms: int, now_ms: int) -> Amounts:
     start, amounts = key.get(str(window_ms), (0, {}))
-    # A clock that went back stays in the window it had reached: nothing is given twice.
+    # If the clock was set back, stay in the window already reached: no budget is granted twice.
     return amounts if start >= _start(window_ms, now_ms) else {}
 
 

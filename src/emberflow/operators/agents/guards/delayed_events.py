@@ -1,7 +1,7 @@
-"""Events that an agent sends to itself for later: kept with their key until their time has come.
+"""Events that an agent sends to itself with a delay: kept with their key until they are due.
 
-Each begins a run of its own, as an input does. The key's timers in the scope say when to look; what is due is found in
-the key's entry, in order of due time and, within one, of sending.
+Each starts its own run, like an input. The key's timers in the scope determine when to check; due events are found in the
+key's entry, ordered by due time and, for equal due times, in the order of sending.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LATER = "later"
 LONGEST_MS = 100 * 366 * 86_400_000
 
 Due = tuple[int, Event, int | None]
-"""due time, event, timestamp of the input that led to it"""
+"""due time, event, timestamp of the input that caused it"""
 
 
 @stored_type()
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """Among the inputs of a key: an event whose time has come. `early`: because the input has ended."""
+    """Among the inputs of a key: an event that is due. `early`: fired because the input has ended."""
 
     event: Event
     early: bool = False
@@ -44,13 +44,13 @@ def check_delay(delay_ms: Any) -> None:
 
 
 def keep(entry: Entry, later: list[Due]) -> None:
-    """Adds events to those that the key waits for."""
+    """Adds events to the delayed events of the key."""
     entry[LATER] = [*entry.get(LATER, ()), *later]
     entry.dirty = True
 
 
 def take_due(entry: Entry, time_ms: int) -> list[Due]:
-    """Takes out what is due, in order."""
+    """Removes and returns the due events, in order."""
     kept: list[Due] = entry.get(LATER, [])
     due = sorted((item for item in kept if item[0] <= time_ms), key=lambda item: item[0])
     if due:

@@ -1,4 +1,4 @@
-"""What becomes of an action that has failed for good: its fallback, an error event, or a dead letter."""
+"""What happens to an action that has failed permanently: its fallback, an error event, or a dead letter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.agent_runtime import AgentRuntime
     from emberflow.operators.agents.routes import RunnableAction
 
-_UNMENDABLE = (StepLimitReached, CallLogFailed)
+_WITHOUT_FALLBACK = (StepLimitReached, CallLogFailed)
 """A fallback would be one more step, and could not rely on the log either."""
 
 
@@ -26,9 +26,9 @@ def deals_with(
     error: BaseException,
     attempts: int,
 ) -> bool:
-    """Whether the run goes on: with the action's fallback, next, or with the actions for error events, in their turn."""
+    """Whether the run continues: with the action's fallback next, or with the actions for error events in their turn."""
     run.failure = None
-    if isinstance(error, _UNMENDABLE):
+    if isinstance(error, _WITHOUT_FALLBACK):
         return False
     failure = describe(runtime, action.name, error, attempts)
     if action.guards.fallback is not None:
@@ -42,7 +42,7 @@ def deals_with(
         sent = run.identified(told, event, action)
         handlers = runtime.routes.triggered_by(sent)
     except Exception:
-        # Too large to be told of, or a condition that fails: the option on-error decides.
+        # The error event is too large, or a condition fails: the option on-error decides.
         return False
     if handlers and runtime.recorder is not None:
         runtime.recorder.event(run, sent)
@@ -51,7 +51,7 @@ def deals_with(
 
 
 def describe(runtime: AgentRuntime, action: str, error: BaseException, attempts: int) -> Failure:
-    """Without secrets: it is stored, and handed to actions."""
+    """Without secrets: it is stored, and passed to actions."""
     shown = ActionFailed(message_of(error))
     runtime.resources.hide_secrets(shown)
     return Failure(action=action, error_type=type_name(error), message=shown.message, attempts=attempts)
@@ -60,7 +60,7 @@ def describe(runtime: AgentRuntime, action: str, error: BaseException, attempts:
 def letter_of(
     runtime: AgentRuntime, run: AgentRun, action: str, error: BaseException, attempts: int
 ) -> dict[str, Any]:
-    """The dead letter of a run: what came in, and what went wrong with it."""
+    """The dead letter of a run: its input and its error."""
     failure = describe(runtime, action, error, attempts)
     first = run.first
     is_input = first is None or isinstance(first, InputEvent)

@@ -1,6 +1,6 @@
-"""Questions to people: what an action asks, and the contract of whoever keeps questions and answers.
+"""Questions to people: what an action asks, and the contract of the store of questions and answers.
 
-Asking is a durable call: its id names the question, so a repeated action asks the same question, once.
+Asking is a durable call: its id identifies the question, so a repeated action asks the same question, once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from emberflow.errors import ApprovalExpired, InvalidArgument, shorten
 from emberflow.events.stored_types import stored_type
 
 NO_DEFAULT: Any = object()
-"""Not None: None may be meant."""
+"""Distinct from None, which may be a default."""
 
 
 @stored_type(
     write=lambda answer: (str(answer), answer.note, answer.by), read=lambda _, fields: HumanAnswer(*fields)
 )
 class HumanAnswer(str):
-    """The chosen option, or the text that was given; `note` and `by` say more."""
+    """The chosen option, or the text that was entered; with `note` and `by`."""
 
     __slots__ = ("by", "note")
 
@@ -41,19 +41,19 @@ class Question:
     call_id: str
     question: str
     options: tuple[str, ...]
-    """What may be answered; none: any text."""
+    """The allowed answers; if empty, any text."""
     expires_ms: int | None
-    """Counted from when the question was first asked."""
+    """Measured from when the question was first asked."""
     agent: str
     action: str
     key: str
 
 
 class Approvals(Protocol):
-    """Kept by the engine where people can reach it."""
+    """Kept by the engine where people can access it."""
 
     async def ask(self, question: Question) -> HumanAnswer | None:
-        """Waits for the answer; None if the question has expired. Asked again, it is the same question."""
+        """Waits for the answer; None if the question has expired. Asking again does not create another question."""
         ...
 
     def settled(self, call_id: str) -> None:
@@ -62,7 +62,7 @@ class Approvals(Protocol):
 
 
 def check_question(question: Any, options: Sequence[str], expires_ms: Any) -> tuple[str, ...]:
-    """The options; raises InvalidArgument for what cannot be asked."""
+    """The options; raises InvalidArgument for an invalid question."""
     if not isinstance(question, str) or not question.strip():
         raise InvalidArgument(
             f"the question {shorten(question)} is not a string",
@@ -82,7 +82,7 @@ def check_question(question: Any, options: Sequence[str], expires_ms: Any) -> tu
 
 
 async def ask(desk: Approvals, question: Question, default: Any) -> Any:
-    """What a person answered; if nobody did in time, the default, or ApprovalExpired."""
+    """The person's answer; if there is none in time, the default, or raises ApprovalExpired."""
     answer = await desk.ask(question)
     if answer is not None:
         return answer

@@ -1,5 +1,5 @@
-"""An agent's models, tools and stores on a worker: made once per process, handed to actions as views with durable
+"""An agent's models, tools and stores on a worker: created once per process, passed to actions as views with durable
 calls.
 
-Called by the runner context; never writes a secret down.
+Called by the runner context; never stores a secret.
 """

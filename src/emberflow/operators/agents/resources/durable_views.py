@@ -1,4 +1,4 @@
-"""What actions get when they ask for a model or a tool: views whose calls are durable by themselves.
+"""Views of models and tools that actions receive: their calls are durable.
 
 Resources are shared by all actions of a process; a view belongs to one action, whose calls it counts.
 """
@@ -31,29 +31,29 @@ _in_call: ContextVar[bool] = ContextVar("_in_call", default=False)
 
 @contextlib.contextmanager
 def inside_a_call() -> Generator[None]:
-    """What is called in here belongs to a durable call: it is recorded as a part of that, not by itself."""
+    """Calls made in this block belong to a durable call: they are recorded as part of it, not separately."""
     token = _in_call.set(True)
     try:
         yield
     finally:
-        # A coroutine that is dropped, and not ended, is closed wherever that happens: nothing to be put back there.
+        # A coroutine that is dropped before its end is closed in another context, where there is nothing to reset.
         with contextlib.suppress(ValueError):
             _in_call.reset(token)
 
 
 def part_of_a_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls a plain function as a durable call does."""
+    """Calls a plain function like a durable call does."""
     with inside_a_call():
         return function(*args, **kwargs)
 
 
 def function_of(func: Any) -> Any:
-    """What is to be called in the end."""
+    """The function to be called in the end."""
     return func.durable_function if isinstance(func, NamedFunction) else func
 
 
 class NamedFunction:
-    """A method of a resource, as durable calls know it: by the resource's name, and with its settings."""
+    """A method of a resource as durable calls identify it: by the resource's name, with its settings."""
 
     __slots__ = ("durable_function", "durable_name", "durable_settings", "wants_idempotency_key")
 
@@ -105,19 +105,19 @@ class DurableMethod:
         return answer
 
     def _may_pay(self) -> None:
-        """A model is not asked when a budget is used up; a tool costs nothing by itself."""
+        """Models are not called when a budget is used up; tools cost nothing themselves."""
         if self._costs:
             self._execution.guarded().check_budgets()
 
     def _spend(self, answer: Any) -> None:
-        """An answer from the log too: what an action spent counts when it ends, however often it was begun."""
+        """Also for an answer from the log: what an action spends is counted when it ends, however often it was started."""
         usage: Any = getattr(answer, "usage", None)
         if hasattr(usage, "total_tokens"):
             self._execution.guarded().spend(usage.total_tokens, usage.cost or 0)
 
 
 def resource_view(execution: ActionExecution, name: str, kind: ResourceType, *, durable: bool) -> Any:
-    """What an action gets for a resource: models and tools as views with durable calls, others as they are."""
+    """What an action receives for a resource: models and tools as views with durable calls, others unchanged."""
     cache = execution.run.runtime.resources
     found = cache.get_tool(name) if kind is ResourceType.TOOL else cache.get_resource(name, kind)
     method = METHODS.get(kind)

@@ -1,4 +1,4 @@
-"""An agent's resources in one process: made when first asked for, shared by all tasks, closed with the last one."""
+"""An agent's resources in one process: created on first use, shared by all tasks, closed with the last one."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _CONNECTIONS = {
     ResourceType.CHAT_MODEL_CONNECTION: "chat",
     ResourceType.EMBEDDING_MODEL_CONNECTION: "embed",
 }
-"""What talks to a service, with the method that does: admission is decided here."""
+"""Resources that call a service, with the method that does: admission is decided here."""
 _LIMITED = {
     **_CONNECTIONS,
     ResourceType.CHAT_MODEL: "chat",
     ResourceType.EMBEDDING_MODEL: "embed",
     ResourceType.TOOL: "call",
 }
-"""What may have limits of its own in its descriptor."""
+"""Resources that may have limits in their descriptor."""
 
 
 class ResourceCache:
-    """Actions may ask from several threads at once."""
+    """Actions may use it from several threads concurrently."""
 
     def __init__(
         self, plan: AgentPlan, ledgers: Ledgers | None = None, make_tool: MakeTool = keep_function
@@ -50,7 +50,7 @@ class ResourceCache:
         self._made: dict[tuple[ResourceType, str], Any] = {}
         self._making: list[str] = []
         self.secrets: set[str] = set()
-        """Those that resources were made with, as their values."""
+        """The values of the secrets that resources were created with."""
         self.users = 0
 
     def get_resource(self, name: str, type: ResourceType) -> Any:
@@ -62,7 +62,7 @@ class ResourceCache:
             return self._make(name, type) if found is None else found
 
     def get_tool(self, name: str) -> Any:
-        """A tool, also where the resource is a plain function."""
+        """A tool, also if the resource is a plain function."""
         found = self.get_resource(name, ResourceType.TOOL)
         if hasattr(found, "call") or not callable(found):
             return found
@@ -72,7 +72,7 @@ class ResourceCache:
             return self._tools[name]
 
     def show_in(self, metrics: MetricGroup) -> None:
-        """The group shows who waits for which model."""
+        """Shows in the group how many calls wait for which model."""
         with self._lock:
             self._metrics.append(metrics)
             for (_, name), gate in self._gates.items():
@@ -102,7 +102,7 @@ class ResourceCache:
                 f"agent {self._plan.name!r}: the {label} could not be created",
                 cause=shown,
                 way_out="check the arguments of its descriptor, and that what it connects to is reachable",
-                # A stack trace would show the secret that the cause hides.
+                # A stack trace would show the secret that is masked in the cause.
             ) from (error if shown == cause else None)
         finally:
             self._making.pop()
@@ -124,16 +124,16 @@ class ResourceCache:
             try:
                 made.open()
             except BaseException:
-                # Nobody will ever see it: what it holds already is let go here.
+                # It is never returned, so release what it already holds.
                 _close(provider.type, provider.name, made)
                 raise
         return self._limited(provider, made, limits)
 
     def _limited(self, provider: ResourceProvider, made: Any, limits: ModelLimits) -> Any:
-        """Connections wait when their service has had enough, whether or not they have limits."""
+        """Calls of connections are throttled when their service asks for it, whether or not they have limits."""
         method = _LIMITED.get(provider.type)
         talks = provider.type in _CONNECTIONS or (
-            # A model of one's own, without a connection that would do it.
+            # A user's own model, without a connection that would do it.
             provider.type is not ResourceType.TOOL and not hasattr(made, "connection")
         )
         if method is None or not (talks or limits != ModelLimits()):
@@ -149,7 +149,7 @@ class ResourceCache:
         return view
 
     def _revealed(self, value: Any) -> Any:
-        """The argument with secrets in place of their references, also inside dictionaries and lists."""
+        """The argument with references to secrets replaced by their values, also inside dictionaries and lists."""
         if isinstance(value, Secret):
             found = value.resolve()
             if found:
@@ -162,7 +162,7 @@ class ResourceCache:
         return tuple(self._revealed(item) for item in value) if value.__class__ is tuple else value
 
     def hide_secrets(self, error: EmberflowError) -> bool:
-        """Masks secrets that resources were made with; whether there were any in the error."""
+        """Masks the secrets that resources were created with; returns whether there were any in the error."""
         message, cause = self._masked(error.message), self._masked(error.cause)
         if (message, cause) == (error.message, error.cause):
             return False
@@ -187,7 +187,7 @@ class ResourceCache:
         )
 
     def close(self) -> None:
-        """In reverse order of making: a resource is closed before what it depends on."""
+        """Closes in reverse order of creation: a resource is closed before those it depends on."""
         with self._lock:
             for gate in self._gates.values():
                 gate.close()
@@ -205,7 +205,7 @@ def _parameters(clazz: type[Any]) -> list[str]:
 
 
 def _check_names(clazz: type[Any], arguments: Iterable[str]) -> None:
-    """Raises for an argument that the class does not take, with the closest one."""
+    """Raises for an argument that the class does not accept; suggests the closest one."""
     try:
         parameters = inspect.signature(clazz).parameters
     except (TypeError, ValueError):
@@ -240,8 +240,8 @@ def acquire(
     metrics: MetricGroup | None = None,
     make_tool: MakeTool = keep_function,
 ) -> ResourceCache:
-    """The resources of this process for one use of an agent. `ledgers` are the job's, for limits that agents and
-    processes share; `metrics` shows who waits for models; `make_tool` turns plain functions into tools."""
+    """The resources of this process for one use of an agent. `ledgers` are the job's, for limits shared by agents and
+    processes; `metrics` shows how many calls wait for models; `make_tool` turns plain functions into tools."""
     with _caches_lock:
         cache = _caches.get(plan_id)
         if cache is None:
@@ -253,7 +253,7 @@ def acquire(
 
 
 def release(plan_id: str) -> None:
-    """Closes them when nobody uses them any more."""
+    """Closes the resources when they are no longer used."""
     with _caches_lock:
         cache = _caches.get(plan_id)
         if cache is None:

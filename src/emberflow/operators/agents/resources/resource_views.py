@@ -1,4 +1,4 @@
-"""Views of resources: objects that stand for a resource which many share, and answer one of its methods themselves."""
+"""Views of resources: proxies for a shared resource that implement one of its methods themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN = ("view_of", "view_method", "view_answer")
 
 
 class ResourceView:
-    """Everything but one method is the resource's own, also its class: `isinstance` sees no difference."""
+    """Everything except one method is the resource's own, including its class: `isinstance` sees no difference."""
 
     __slots__ = _OWN
 
@@ -46,12 +46,12 @@ class ResourceView:
         return hash(self.view_of)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # What is stored is the resource; a view belongs to one action, or to one process.
+        # The resource itself is pickled; a view belongs to one action, or to one process.
         return self.view_of.__reduce_ex__(protocol)
 
 
 class FunctionToolView(ResourceView):
-    """A function that is a tool: called like the function it is, or as a tool."""
+    """A function used as a tool: can be called like the function, or as a tool."""
 
     __slots__ = ()
 
@@ -60,14 +60,14 @@ class FunctionToolView(ResourceView):
 
 
 def unwrapped(found: Any) -> Any:
-    """The resource behind views of it."""
+    """The resource behind its views."""
     while isinstance(found, ResourceView):
         found = found.view_of
     return found
 
 
 def admitted(found: Any, method: str, gate: Gate) -> Any:
-    """The resource, with a method whose calls wait at the gate. A method that blocks cannot wait there."""
+    """The resource, with a method whose calls wait at the gate. A blocking method cannot wait there."""
     call: Any = getattr(found, method, None)
     if not inspect.iscoroutinefunction(call):
         return found
@@ -89,13 +89,13 @@ CHARACTERS_PER_TOKEN = 4
 
 
 class TokenGuess:
-    """How many tokens the answers of a model have, from those it gave lately."""
+    """Estimates the number of tokens in a model's answers from its recent ones."""
 
     def __init__(self) -> None:
         self.answer = 0.0
 
     def reader(self, asked: float) -> Callable[[Any], float]:
-        """What a call took: as its answer says, else by the length of its texts."""
+        """The tokens of a call: as reported in its answer, else estimated from the length of its texts."""
 
         def read(answer: Any) -> float:
             usage: Any = getattr(answer, "usage", None)
@@ -107,7 +107,7 @@ class TokenGuess:
 
 
 def text_tokens(value: Any) -> float:
-    """About how many tokens the texts in a request are."""
+    """The approximate number of tokens in the texts of a request."""
     if isinstance(value, str):
         return len(value) / CHARACTERS_PER_TOKEN
     if isinstance(value, dict):
