@@ -15,9 +15,10 @@ from emberflow.streams import (
     AsyncRetryStrategy,
     KeyedProcessFunction,
     RuntimeContext,
+    WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.testing import Host, on_every_host
+from emberflow.testing import LOCAL, Host, on_every_host
 
 SECONDS_20 = timedelta(seconds=20)
 
@@ -253,6 +254,93 @@ def test_watermarks_stay_behind_their_records(host: Host) -> None:
         return called.key_by(lambda v: 0).process(LateOnes())
 
     assert sorted(host.run(build)) == [(n, True) for n in range(8)]
+
+
+class PerRecord(WatermarkGenerator):
+    """A watermark behind every record."""
+
+    def on_event(self, value: Any, timestamp: int, output: Any) -> None:
+        output.emit_watermark(timestamp)
+
+
+@on_every_host
+def test_unordered_results_do_not_overtake_a_watermark(host: Host) -> None:
+    """Calls end from the last record to the first. Between two watermarks results leave as they come: of two records with
+    equal timestamps, the watermark moves behind the first."""
+    per_record = WatermarkStrategy.for_generator(PerRecord).with_timestamp_assigner(lambda value, _: value)
+    in_pairs = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda value, _: value // 2
+    )
+
+    def build(strategy: WatermarkStrategy) -> Any:
+        def made(env: Any) -> Any:
+            timed = (
+                env.set_parallelism(1).from_collection(range(6)).assign_timestamps_and_watermarks(strategy)
+            )
+            return AsyncDataStream.unordered_wait(timed, Backwards(6), SECONDS_20, 10)
+
+        return made
+
+    # In batch mode there are no watermarks before the end.
+    assert host.run(build(per_record)) == ([0, 1, 2, 3, 4, 5] if host.streaming else [5, 4, 3, 2, 1, 0])
+    assert host.run(build(in_pairs)) == ([0, 2, 1, 4, 3, 5] if host.streaming else [5, 4, 3, 2, 1, 0])
+
+
+class Answers(AsyncFunction):
+    """Returns what it was made with."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    async def async_invoke(self, value: int) -> Any:
+        return self._answer
+
+
+class Late(AsyncFunction):
+    async def async_invoke(self, value: int) -> list[int]:
+        await asyncio.sleep(20)
+        return [value]
+
+    def timeout(self, value: int) -> Any:
+        return value
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (None, "None, which is a NoneType, not a list; return [] for no result"),
+        (7, "7, which is an int, not a list; return [result] for one result"),
+        ("ab", "'ab', which is a str, not a list"),
+        ({"a": 1}, "{'a': 1}, which is a dict, not a list"),
+        ((1, 2), "(1, 2), which is a tuple, not a list"),
+    ],
+    ids=["None", "int", "str", "dict", "tuple"],
+)
+@on_every_host(hosts=(LOCAL,))
+def test_an_answer_that_is_not_a_list_names_the_function_and_the_value(
+    host: Host, answer: Any, shown: str
+) -> None:
+    with pytest.raises(StepFailed) as caught:
+        host.run(
+            lambda env: AsyncDataStream.ordered_wait(env.from_collection([3]), Answers(answer), SECONDS_20)
+        )
+    text = str(caught.value)
+    assert "could not process the value 3" in text
+    assert f"async_invoke() of Answers returned {shown}" in text
+
+
+@on_every_host
+def test_an_answer_or_a_timeout_that_is_not_a_list_fails_the_step(host: Host) -> None:
+    with pytest.raises(StepFailed, match=r"async_invoke\(\) of Answers returned None"):
+        host.run(
+            lambda env: AsyncDataStream.unordered_wait(env.from_collection([3]), Answers(None), SECONDS_20)
+        )
+    with pytest.raises(StepFailed, match=r"timeout\(\) of Late returned 3, which is an int, not a list"):
+        host.run(
+            lambda env: AsyncDataStream.unordered_wait(
+                env.from_collection([3]), Late(), timedelta(milliseconds=20)
+            )
+        )
 
 
 @on_every_host

@@ -1,7 +1,7 @@
 """Asynchronous I/O: one call per record, many at once, results in order or as they come.
 
 The operator only keeps the queue: the engine's call service runs the coroutines and reports each end on the
-operator's own thread. Watermarks stay behind the records that arrived before them.
+operator's own thread. Watermarks stay behind the records that arrived before them and before those that arrived after them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.errors import shorten
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.host_services import CallService, HostServices
 from emberflow.operators.operator import Operator, Step, close_function, open_function
 from emberflow.plan.retry import RetryPolicy
+from emberflow.plan.specs import function_name
 
 
 async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: int, retry: RetryPolicy) -> Any:
@@ -46,17 +48,21 @@ async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: in
     return result
 
 
-class _Slot:
-    """A record in flight, or a watermark waiting behind records."""
+class _Segment:
+    """Records between two watermarks. Their results may leave in any order, but not before those of the segments in front:
+    a result never overtakes a watermark. Where results keep the order of their records, each record is a segment."""
 
-    __slots__ = ("done", "is_watermark", "results", "timestamp", "watermark")
+    __slots__ = ("after", "in_flight", "stamps", "values", "watermark")
 
-    def __init__(self, timestamp: int | None, watermark: int, *, is_watermark: bool = False) -> None:
-        self.timestamp = timestamp
+    def __init__(self, watermark: int) -> None:
         self.watermark = watermark
-        self.is_watermark = is_watermark
-        self.results: Any = ()
-        self.done = is_watermark
+        """In force before its records."""
+        self.after: int | None = None
+        """To be sent on behind them."""
+        self.in_flight = 0
+        self.values: list[Any] = []
+        """Results that have not left yet."""
+        self.stamps: list[int | None] = []
 
 
 class AsyncWaitOperator(Operator):
@@ -81,8 +87,9 @@ class AsyncWaitOperator(Operator):
         self._retry = retry
         self._on_timeout = on_timeout
         self._calls: CallService | None = None
-        self._queue: deque[_Slot] = deque()
+        self._segments: deque[_Segment] = deque()
         self._seen_watermark = MIN_WATERMARK
+        self._batch_mode = False
         self.in_flight = 0
 
     @property
@@ -92,6 +99,7 @@ class AsyncWaitOperator(Operator):
     def connect(self, host: HostServices) -> None:
         assert host.calls is not None, "a step that waits needs a call service"
         self._calls = host.calls
+        self._batch_mode = host.batch
 
     def open(self, context: Any) -> None:
         open_function(self._function, context)
@@ -99,39 +107,59 @@ class AsyncWaitOperator(Operator):
     def close(self) -> None:
         close_function(self._function)
 
+    def reset(self) -> None:
+        """Another channel or another micro-batch begins: what event time the one before had reached does not count."""
+        if not self._segments:
+            self._seen_watermark = MIN_WATERMARK
+
     def on_batch(self, batch: Batch) -> None:
-        timestamps, watermarks = batch.timestamps, batch.watermarks
+        # In batch mode event time only moves at the end of the input: nothing can be overtaken before.
+        timestamps, watermarks = batch.timestamps, None if self._batch_mode else batch.watermarks
         for i, value in enumerate(batch.values):
             if watermarks is not None and watermarks[i] > self._seen_watermark:
                 self._seen_watermark = watermarks[i]
-            slot = _Slot(None if timestamps is None else timestamps[i], self._seen_watermark)
-            self._queue.append(slot)
-            self._start(value, slot)
+            self._start(value, None if timestamps is None else timestamps[i], self._segment())
 
     def on_watermark(self, watermark: int) -> None:
-        self._seen_watermark = max(self._seen_watermark, watermark)
-        if not self._queue:
-            self.output.watermark(watermark)
+        if self._batch_mode and watermark != MAX_WATERMARK:
             return
-        self._queue.append(_Slot(None, watermark, is_watermark=True))
+        self._seen_watermark = max(self._seen_watermark, watermark)
+        if self._segments:
+            self._segments[-1].after = self._seen_watermark
+        else:
+            self.output.watermark(watermark)
 
-    def _start(self, value: Any, slot: _Slot) -> None:
+    def _segment(self) -> _Segment:
+        """Where the next record belongs."""
+        segments, watermark = self._segments, self._seen_watermark
+        if self._ordered or not segments or watermark > segments[-1].watermark:
+            segments.append(_Segment(watermark))
+        return segments[-1]
+
+    def _start(self, value: Any, stamp: int | None, segment: _Segment) -> None:
         self.in_flight += 1
+        segment.in_flight += 1
 
         def done(results: Any, error: BaseException | None) -> None:
             self.in_flight -= 1
+            method = "async_invoke()"
             if isinstance(error, TimeoutError) and self._on_timeout is not None:
+                method = "timeout()"
                 try:
                     results, error = self._on_timeout(value), None
                 except BaseException as failure:
                     error = failure
             if isinstance(error, TimeoutError) and not str(error):
                 error = TimeoutError(f"no answer within {self._timeout_ms} ms")
+            if error is None and not isinstance(results, list):
+                error = self._not_a_list(method, results)
             if error is not None:
                 raise self.step.failed(value, error) from error
-            slot.results = () if results is None else results
-            slot.done = True
-            self._emit_finished(slot)
+            segment.in_flight -= 1
+            found = cast(list[Any], results)
+            segment.values.extend(found)
+            segment.stamps.extend([stamp] * len(found))
+            self._emit_finished(segment)
 
         assert self._calls is not None, "connect() comes before the first record"
         self._calls.start(
@@ -141,22 +169,34 @@ class AsyncWaitOperator(Operator):
             done,
         )
 
-    def _emit_finished(self, finished: _Slot) -> None:
-        queue = self._queue
-        if not self._ordered and finished is not queue[0]:
-            # It may leave before the oldest call; event time stays where the oldest call holds it.
-            self._emit(finished, queue[0].watermark)
-            finished.results = ()
-        while queue and queue[0].done:
-            slot = queue.popleft()
-            if slot.is_watermark:
-                self.output.watermark(slot.watermark)
-            else:
-                self._emit(slot, slot.watermark)
+    def _not_a_list(self, method: str, results: Any) -> TypeError:
+        hint = "return [] for no result" if results is None else "return [result] for one result"
+        return TypeError(
+            f"{method} of {function_name(self._function)} returned {shorten(results)}, "
+            f"which is {_with_article(type(results).__name__)}, not a list; {hint}"
+        )
 
-    def _emit(self, slot: _Slot, watermark: int) -> None:
-        values = list(slot.results)
-        if values:
-            stamps = None if slot.timestamp is None else [slot.timestamp] * len(values)
-            marks = None if watermark == MIN_WATERMARK else [watermark] * len(values)
-            self.output.batch(Batch(values, stamps, marks))
+    def _emit_finished(self, segment: _Segment) -> None:
+        segments = self._segments
+        if segment is not segments[0]:
+            return
+        self._emit(segment)
+        while segments and not segments[0].in_flight:
+            first = segments.popleft()
+            if first.after is not None:
+                self.output.watermark(first.after)
+            if segments:
+                self._emit(segments[0])
+
+    def _emit(self, segment: _Segment) -> None:
+        values, stamps = segment.values, segment.stamps
+        if not values:
+            return
+        segment.values, segment.stamps = [], []
+        timed = any(stamp is not None for stamp in stamps)
+        marks = None if segment.watermark == MIN_WATERMARK else [segment.watermark] * len(values)
+        self.output.batch(Batch(values, stamps if timed else None, marks))
+
+
+def _with_article(name: str) -> str:
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"

@@ -21,6 +21,7 @@ from emberflow.errors import (
 from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
+from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator
@@ -178,7 +179,11 @@ class StageTask:
         self.head = head if isinstance(head, KeyedOperator) else None
         if self.head is not None:
             self.head.input_of = {item.id: item.input_index for item in graph.inputs_of(stage_id)}
-        self._clocks = [item for item in self.operators.values() if isinstance(item, TimestampsOperator)]
+        self._clocks = [
+            item
+            for item in self.operators.values()
+            if isinstance(item, TimestampsOperator | AsyncWaitOperator)
+        ]
 
     def _output(self, node_id: int, side_tag: str | None) -> list[Receiver]:
         operator = self.operators.get(node_id)

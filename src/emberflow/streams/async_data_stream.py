@@ -79,9 +79,10 @@ class AsyncDataStream:
         *,
         retry: RetryPolicy | None = None,
     ) -> DataStream[R]:
-        """Results leave as they come; watermarks are never overtaken.
+        """Results leave as they come, but none overtakes a watermark: where one follows every record, they leave in order.
 
-        `async_function` is an `async def f(value)` that returns one result, or an `AsyncFunction`, which returns a list.
+        `async_function` is an `async def f(value)` that returns one result, or an `AsyncFunction`, which returns a list;
+        what else it returns, `None` included, fails the step.
         `timeout` is for one record with all its attempts, `capacity` the calls in flight in one task. Something else
         than a coroutine function, or a capacity below 1, raises `InvalidArgument`.
 
