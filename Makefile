@@ -45,7 +45,7 @@ lint: $(READY) ## check style, format and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python --warnings
 
-format: $(READY) ## mend style and format
+format: $(READY) ## fix style and format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 

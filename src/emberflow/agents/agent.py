@@ -14,10 +14,10 @@ _GUARDS = ("retry", "timeout_ms", "fallback")
 
 
 class Agent:
-    """Actions that events trigger, and the resources they use. Subclass it, or fill an instance.
+    """Actions that events trigger, and the resources they use. Subclass it, or add them to an instance.
 
-    What is added to an instance comes after what its class declares. Agents run per key: the inputs of a key one after
-    another, those of different keys side by side.
+    Actions added to an instance come after those that its class declares. Agents run per key: the inputs of a key one
+    after another, those of different keys concurrently.
 
     ```python
     from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, action
@@ -52,8 +52,8 @@ class Agent:
         """Adds an action: `func(event, ctx)`, plain or `async`, called for events that meet one of the conditions.
 
         A condition is an event class, an event type or a trigger expression as a string, or a function of the event.
-        `retry`, `timeout_ms` and `fallback` say what happens when it fails; `config` is what the action reads as
-        `ctx.action_config`. A name that is taken raises `InvalidAgent`.
+        `retry`, `timeout_ms` and `fallback` control what happens when it fails; the action can read `config` as
+        `ctx.action_config`. Raises `InvalidAgent` if the name is taken.
         """
         for given, value in config.items():
             near = ["retry"] if isinstance(value, Retry) else get_close_matches(given, _GUARDS, 1, 0.85)
@@ -74,40 +74,40 @@ class Agent:
         return self
 
     def add_budget(self, budget: Budget) -> Self:
-        """Limits what a run or a key may spend; several budgets hold side by side."""
+        """Limits what a run or a key may spend; if there are several budgets, all of them apply."""
         self.budgets.append(budget)
         return self
 
     def add_resource(
         self, name: str, resource_type: ResourceType, instance: ResourceDescriptor | Any
     ) -> Self:
-        """A resource for this agent's actions, who get it by name.
+        """Adds a resource, which this agent's actions get by name.
 
-        A `ResourceDescriptor` is made into a resource on the worker; anything else travels there as it is. A name that
-        is taken, or a `resource_type` that is none, raises `InvalidAgent`.
+        A resource given as a `ResourceDescriptor` is created on the worker; anything else is sent there as it is. Raises
+        `InvalidAgent` if the name is taken or `resource_type` is not a resource type.
         """
         add_resource(self.resources, name, resource_type, instance, f"agent {self._shown}")
         return self
 
     @property
     def actions(self) -> dict[str, tuple[tuple[Any, ...], Callable[..., Any], dict[str, Any]]]:
-        """What `add_action` added."""
-        # Made on first use: a subclass may have an __init__ that does not call this class's.
+        """The actions added with `add_action`."""
+        # Created on first use: a subclass may have an __init__ that does not call this class's.
         return self.__dict__.setdefault("_actions", {})
 
     @property
     def guards(self) -> dict[str, dict[str, Any]]:
-        """Retry, timeout and fallback of what `add_action` added."""
+        """Retry, timeout and fallback of the actions added with `add_action`."""
         return self.__dict__.setdefault("_guards", {})
 
     @property
     def budgets(self) -> list[Budget]:
-        """What `add_budget` added."""
+        """The budgets added with `add_budget`."""
         return self.__dict__.setdefault("_budgets", [])
 
     @property
     def resources(self) -> dict[ResourceType, dict[str, Any]]:
-        """What `add_resource` added."""
+        """The resources added with `add_resource`."""
         return self.__dict__.setdefault("_resources", {})
 
     @property

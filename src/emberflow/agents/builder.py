@@ -1,4 +1,4 @@
-"""From an agent's input to its output: what `from_list`, `from_datastream` and `from_dataframe` return."""
+"""Connects an agent's input to its output: what `from_list`, `from_datastream` and `from_dataframe` return."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IDLE_MS = 1_000
 
 
 class AgentBuilder:
-    """`.apply(agent)`, then one or more outputs."""
+    """Call `.apply(agent)`, then one or more of the output methods."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class AgentBuilder:
         self._output: DataStream[Any] | None = None
         self._has_letters = False
         self._letters_sink: DataStreamSink | None = None
-        """Writes the dead letters to files, unless the program takes them."""
+        """Writes the dead letters to files, unless the program consumes them."""
 
     def apply(self, agent: Agent) -> Self:
-        """Compiles the agent with the environment's settings and resources; raises what is wrong with it."""
+        """Compiles the agent with the environment's settings and resources; raises `InvalidAgent`."""
         if self._output is not None:
             raise InvalidArgument(
                 "an agent was applied already",
@@ -80,7 +80,7 @@ class AgentBuilder:
         return self
 
     def uid(self, uid: str) -> Self:
-        """The name under which the agent's state is found again when the program has changed."""
+        """The id under which the agent's state is found again after the program was changed."""
         self._pairs.uid(uid)
         return self
 
@@ -90,7 +90,7 @@ class AgentBuilder:
 
     def dead_letters(self) -> DataStream[Any]:
         """Inputs that failed, with the option `on-error` = `dead-letter`: dictionaries with id, key, input, timestamp,
-        agent, action, error_type, error, attempts, failed_ms. The program takes them from here; no files are written."""
+        agent, action, error_type, error, attempts, failed_ms. Once the program consumes them, no files are written."""
         found = self._pairs
         if not self._has_letters:
             raise InvalidArgument(
@@ -110,18 +110,18 @@ class AgentBuilder:
         return outputs
 
     def to_dataframe(self, schema: Any = None) -> Any:
-        """A DataFrame of the outputs, batch or streaming as the input. Without a schema it has two columns: the key,
-        and `output`, a string (values that are no strings as JSON)."""
+        """A DataFrame of the outputs, batch or streaming like the input. Without a schema it has two columns: the key,
+        and `output`, a string (other values as JSON)."""
         if schema is not None:
             return self.to_datastream().to_dataframe(schema)
         name, kind = self._key_column
         return self._pairs.map(AsRow(name, kind == "string")).to_dataframe(f"{name} {kind}, output string")
 
     def _name_for_files(self, agent: str) -> str:
-        """The agent's name; numbered from the second agent of that name on."""
+        """The agent's name; numbered from the second agent with that name on."""
         specs = specs_of(self._stream.get_execution_environment())
         others = sum(isinstance(spec, AgentSpec) and spec.plan.name == agent for spec in specs)
-        # With a character that makes the folder's name carry a digest: another agent may be called "a-2".
+        # With a character that adds a digest to the folder's name: another agent may be called "a-2".
         return f"{agent}#{others + 1}" if others else agent
 
     @property
@@ -132,11 +132,11 @@ class AgentBuilder:
 
 
 def with_redriven(stream: KeyedStream[Any, Any], folder: str, *, bounded: bool) -> KeyedStream[Any, Any]:
-    """The stream together with the dead letters that are to be tried again."""
+    """The stream together with redriven dead letters."""
     name = f"{ASIDE}redriven-{os.path.basename(folder)}"
     env = stream.get_execution_environment()
     source = env.add_source(RedriveSource(folder, bounded=bounded), "redriven letters").uid(name)
-    # It is silent most of the time, and must not hold back event time.
+    # It is idle most of the time, and must not hold back event time.
     strategy = WatermarkStrategy.no_watermarks().with_idleness(_IDLE_MS).with_timestamp_assigner(_its_own)
     return together_with(stream, source.assign_timestamps_and_watermarks(strategy).uid(f"{name}-timestamps"))
 
@@ -173,7 +173,7 @@ class AsRow:
 
 
 def _plain(value: Any) -> Any:
-    """What json cannot write by itself."""
+    """For values that json cannot serialize itself."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}
     dump = getattr(value, "model_dump", None)

@@ -1,4 +1,4 @@
-"""`ChatMessage`: what goes to a chat model and what comes back. Plain data: it is compared, pickled and written as JSON."""
+"""`ChatMessage`: what is sent to a chat model and what it answers. Plain data: compared, pickled and written as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emberflow.events.stored_types import stored_type
 
 @stored_type(write=str, read=lambda _, name: MessageRole(name))
 class MessageRole(StrEnum):
-    """Who speaks."""
+    """The sender of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -25,10 +25,10 @@ class MessageRole(StrEnum):
 @stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """One message. Fields are not assigned again; `dataclasses.replace` makes a changed copy."""
+    """One message. Immutable; use `dataclasses.replace` for a changed copy."""
 
     role: MessageRole = MessageRole.USER
-    """The role's name does as well: `role="system"`."""
+    """May also be given by name: `role="system"`."""
 
     content: str = ""
 
@@ -36,8 +36,8 @@ class ChatMessage:
     """`{"id": …, "type": "function", "function": {"name": …, "arguments": {…}}}`, the arguments as a dict."""
 
     extra_args: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What a vendor needs besides: `external_id` ties a tool's result to the call that it answers, `usage` tells the
-    tokens that an answer took."""
+    """Additional data for a vendor: `external_id` links a tool's result to the call that it answers, `usage` contains the
+    tokens that an answer consumed."""
 
     if TYPE_CHECKING:
         # For type checkers: a role may be given by its name.
@@ -52,7 +52,7 @@ class ChatMessage:
 
     def __post_init__(self) -> None:
         try:
-            # Frozen for users, not for its own making.
+            # Frozen for users, but not during initialization.
             object.__setattr__(self, "role", MessageRole(self.role))
         except ValueError:
             way_out = f"one of {', '.join(role.value for role in MessageRole)}"
@@ -67,11 +67,11 @@ class ChatMessage:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """The tokens that an answer took, if the service said so."""
+        """The tokens that an answer consumed, if the service reported them."""
         return TokenUsage.read(self.extra_args) if self.extra_args else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, without the fields that are empty."""
+        """The message as plain data, without empty fields."""
         data: dict[str, Any] = {"role": self.role.value, "content": self.content}
         if self.tool_calls:
             data["tool_calls"] = [dict(call) for call in self.tool_calls]
@@ -81,7 +81,7 @@ class ChatMessage:
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """The message behind `to_dict`; raises InvalidArgument if this is none."""
+        """The message from the result of `to_dict`; raises InvalidArgument if it is invalid."""
         if not isinstance(data, dict):
             raise InvalidArgument(f"a message is an object with 'role' and 'content', got {shorten(data)}")
         found = cast("dict[str, Any]", data)
@@ -92,7 +92,7 @@ class ChatMessage:
                 f"a message {problem}: {shorten(found)}",
                 way_out="its fields are role, content, tool_calls and extra_args; what is a vendor's goes into extra_args",
             )
-        # Vendors send null for what is empty.
+        # Vendors send null for empty fields.
         given = {name: value for name, value in found.items() if value is not None}
         calls: Any = given.get("tool_calls", [])
         if not (_is_list_of_objects(calls) and isinstance(given.get("extra_args", {}), dict)):

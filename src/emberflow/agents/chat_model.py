@@ -1,6 +1,6 @@
 """Chat models: a connection talks to a service, a setup adds what one use of it needs (prompt, tools, settings).
 
-Several setups may share one connection. Vendors subclass both (`integrations/chat_models/`); tests take
+Several setups may share one connection. Vendors subclass both (`integrations/chat_models/`); tests use
 `emberflow.testing.ScriptedChatModel` as the connection.
 """
 
@@ -24,13 +24,13 @@ _log = logging.getLogger("emberflow.agents")
 
 
 class BaseChatModelConnection(Resource, ABC):
-    """How a model service is reached: address, key, timeouts.
+    """How to reach a model service: address, key, timeouts.
 
-    A descriptor may say how much it can take: `max_concurrent`, `requests_per_minute`, `tokens_per_minute`, for all
-    processes of a job together. An error with the status 429 or 503 makes all of them pause (`docs/admission.md`).
+    A descriptor may limit its load: `max_concurrent`, `requests_per_minute`, `tokens_per_minute`, for all processes of a
+    job together. An error with the status 429 or 503 makes all of them pause (`docs/admission.md`).
 
-    One connection serves all keys of a process: `chat` is called again while earlier calls still wait, on one event
-    loop. An implementation must not block the loop and keeps nothing of one call where another call would see it.
+    One connection serves all keys of a process: `chat` is called concurrently on one event loop. An implementation must
+    not block the loop, and must not share state between calls.
     """
 
     @classmethod
@@ -42,12 +42,12 @@ class BaseChatModelConnection(Resource, ABC):
     async def chat(
         self, messages: Sequence[ChatMessage], tools: Sequence[Tool] | None = None, **kwargs: Any
     ) -> ChatMessage:
-        """The model's answer; `kwargs` are settings of the service (model, temperature, …). Raises what the service's
-        client raises: whether a call is repeated is decided by the caller."""
+        """The model's answer; `kwargs` are settings of the service (model, temperature, …). Raises the errors of the
+        service's client: the caller decides whether a call is retried."""
 
 
 class _Found(NamedTuple):
-    """The resources behind a setup's names."""
+    """The resources that a setup's names refer to."""
 
     connection: BaseChatModelConnection
     prompt: Prompt | None
@@ -58,16 +58,16 @@ class _Found(NamedTuple):
 class BaseChatModelSetup(Resource):
     """A connection together with a prompt, tools and settings.
 
-    Usable as it is and by subclasses. In an agent, `connection`, `prompt` and `tools` are names of resources, found
-    when the setup is opened; outside of one they may be the objects themselves, and nothing needs to be opened:
+    Usable directly or by subclassing. In an agent, `connection`, `prompt` and `tools` are names of resources, looked up
+    when the setup is opened; outside of an agent they may be the objects themselves, and nothing needs to be opened:
 
         setup = BaseChatModelSetup(connection=connection, prompt=Prompt.from_text("Be brief."), tools=[add])
         answer = await setup.chat([ChatMessage(content="What is 1 + 2?")])
 
-    When a call fails, the setup `fallback` is asked the same instead, with its own prompt, tools, model and settings; also
-    when the service says "too many requests", for which a call would otherwise wait.
+    When a call fails, the setup `fallback` is called instead, with its own prompt, tools, model and settings; also when
+    the service answers "too many requests", for which a call would otherwise wait.
 
-    Like its connection, it may be asked many times at once on one event loop.
+    Like its connection, it may be called concurrently on one event loop.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class BaseChatModelSetup(Resource):
 
     @property
     def model_kwargs(self) -> dict[str, Any]:
-        """The settings of every call; a vendor's setup may give more."""
+        """The settings of every call; a vendor's setup may add more."""
         return {"model": self.model, **self.settings} if self.model else dict(self.settings)
 
     @property
     def call_settings(self) -> dict[str, Any]:
-        """What decides about an answer besides the messages: a durable call is only answered from its record while
-        this is the same."""
+        """What determines an answer besides the messages: a durable call is answered from its record only if this has not
+        changed."""
         found = self._resolved()
         settings = dict(self.model_kwargs)
         if found.prompt is not None:
@@ -118,12 +118,12 @@ class BaseChatModelSetup(Resource):
 
     @property
     def wants_idempotency_key(self) -> bool:
-        """Whether the connection, or that of the fallback, takes the key of a durable call, to hand it to its service."""
+        """Whether the connection, or that of the fallback, accepts a durable call's idempotency key, to pass it on."""
         fallback = self._resolved().fallback
         return self._takes_key or (fallback is not None and fallback.wants_idempotency_key)
 
     def open(self) -> None:
-        """Finds the resources by their names, so that a wrong name shows before the first call."""
+        """Looks up the resources by their names, so that a wrong name is reported before the first call."""
         self._found = self._find()
 
     async def chat(
@@ -132,13 +132,13 @@ class BaseChatModelSetup(Resource):
         prompt_args: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> ChatMessage:
-        """The answer to the prompt, filled with `prompt_args`, followed by the messages (a text is one of the
-        user). `kwargs` go before the setup's own settings."""
+        """The answer to the prompt, filled with `prompt_args`, followed by the messages (a string is a message of the
+        user). `kwargs` take precedence over the setup's own settings."""
         found = self._resolved()
         asked = [ChatMessage(content=messages)] if isinstance(messages, str) else list(messages)
         sent = asked
         if found.prompt is not None:
-            # A prompt may say all there is to say: services refuse the empty question that then follows it.
+            # A prompt may be complete by itself: services reject an empty message after it.
             sent = [*found.prompt.fill_messages(prompt_args or {}), *filter(_says_something, asked)]
         settings = {**self.model_kwargs, **kwargs}
         if found.fallback is None:
@@ -149,17 +149,17 @@ class BaseChatModelSetup(Resource):
             with the_first_refusal_counts():
                 return await found.connection.chat(sent, tools=found.tools or None, **settings)
         except Exception as error:
-            # Its text may hold a secret.
+            # Without its message, which may contain a secret.
             _log.warning("a chat model failed with %s, its fallback is asked", type(error).__name__)
-        # Out here: errors of the fallback must not look as if they were caused by the first one's.
+        # Outside of the except block: errors of the fallback must not look as if the first error caused them.
         return await found.fallback.chat(asked, prompt_args, **self._for_fallback(found.fallback, kwargs))
 
     def _for_fallback(self, fallback: BaseChatModelSetup, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """What a call wants of the other model; which one it is is for the fallback to say."""
+        """The call's settings for the fallback, which chooses the model itself."""
         handed = {name: value for name, value in kwargs.items() if name not in ("idempotency_key", "model")}
         key = kwargs.get("idempotency_key")
         if key is not None and fallback.wants_idempotency_key:
-            # Another key: a service may answer a key that it knows as it did before.
+            # A different key: a service may answer a key that it knows with its earlier response.
             handed["idempotency_key"] = f"{key}-fallback"
         return handed
 
@@ -204,11 +204,11 @@ class BaseChatModelSetup(Resource):
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was found belongs to this process.
+        # The resources that were looked up belong to this process.
         kept = {name: value for name, value in self.__dict__.items() if name != "resource_context"}
         return {**kept, "_found": None}
 
 
 def _says_something(message: ChatMessage) -> bool:
-    # An assistant's message may hold tool calls only, and a tool's result is expected even when it is empty.
+    # An assistant's message may contain tool calls only, and a tool's result is expected even if it is empty.
     return bool(message.content) or message.role in (MessageRole.ASSISTANT, MessageRole.TOOL)

@@ -20,9 +20,9 @@ def action(
 ) -> Callable[[F], F]:
     """Marks a method of an `Agent` class as an action: `@action(InputEvent)`, `@action("score > 5")`, `@action(lambda event: …)`.
 
-    Any one of several conditions is enough. An action that is only another one's `fallback` needs none: `@action()`.
-    `retry` says how often a failed action is tried again, `timeout_ms` how long it may take, `fallback` names the action
-    that runs instead when it has failed for good. `@action` without parentheses raises `InvalidAgent`.
+    Any one of several conditions is sufficient. An action that is only the `fallback` of another one needs none:
+    `@action()`. `retry` is how often a failed action is retried, `timeout_ms` how long it may take, `fallback` the name of
+    the action that runs instead when it has failed permanently. Raises `InvalidAgent` without parentheses.
     """
     if len(trigger_conditions) == 1 and _takes_two(trigger_conditions[0]):
         raise InvalidAgent(
@@ -38,7 +38,7 @@ def action(
 
 
 def _takes_two(condition: Any) -> bool:
-    """Whether `@action` was written without its parentheses: predicates take one argument, actions two."""
+    """Whether `@action` was written without parentheses: predicates take one argument, actions two."""
     code = getattr(_function_of(condition), "__code__", None)
     return code is not None and code.co_argcount >= 2
 

@@ -1,4 +1,4 @@
-"""`AgentsExecutionEnvironment`: inputs in, agents applied, outputs out. The engine is chosen by the environment only."""
+"""`AgentsExecutionEnvironment`: reads inputs, applies agents, writes outputs. Only the environment selects the engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class AgentsExecutionEnvironment:
-    """Where a program with agents begins. It wraps a `StreamExecutionEnvironment`: agents are steps of a stream program.
+    """The entry point of a program with agents. Wraps a `StreamExecutionEnvironment`: agents are steps of a stream program.
 
     ```python
     from emberflow.agents import (
@@ -51,7 +51,7 @@ class AgentsExecutionEnvironment:
 
     def __init__(self, env: StreamExecutionEnvironment) -> None:
         self.env = env
-        """The stream environment, for sources, settings and steps beside the agents."""
+        """The stream environment, for sources, settings and steps other than agents."""
         self._config = Configuration()
         self._resources: dict[ResourceType, dict[str, Any]] = {}
 
@@ -65,10 +65,10 @@ class AgentsExecutionEnvironment:
         checkpoint_dir: str | os.PathLike[str] | None = None,
         parallelism: int | None = None,
     ) -> AgentsExecutionEnvironment:
-        """Around a given stream environment, or around a new one made with the other arguments.
+        """Wraps a given stream environment, or a new one created with the other arguments.
 
-        The arguments are those of `StreamExecutionEnvironment.get_execution_environment`; both together raise
-        `InvalidArgument`.
+        The arguments are those of `StreamExecutionEnvironment.get_execution_environment`. Raises `InvalidArgument` if both
+        are given.
         """
         if env is None:
             env = StreamExecutionEnvironment.get_execution_environment(
@@ -91,27 +91,27 @@ class AgentsExecutionEnvironment:
         return AgentsExecutionEnvironment(env)
 
     def get_config(self, path: str | None = None) -> Configuration:
-        """Settings of all agents applied from now on; `path` is a JSON file of keys and values to start with."""
+        """Settings of all agents applied from now on; `path` is a JSON file with initial keys and values."""
         if path is not None:
             self._config.load(path)
         return self._config
 
     def add_resource(self, name: str, resource_type: ResourceType, instance: Any) -> Self:
-        """A resource for all agents; an agent's own resource of the same name wins."""
+        """Adds a resource for all agents; an agent's own resource of the same name takes precedence."""
         add_resource(self._resources, name, resource_type, instance, "the environment")
         return self
 
     @property
     def resources(self) -> dict[ResourceType, dict[str, Any]]:
-        """What `add_resource` added, by type and name."""
+        """The resources added with `add_resource`, by type and name."""
         return self._resources
 
     # input
 
     def from_list(self, inputs: Iterable[Any]) -> AgentBuilder:
-        """Inputs `{"key": …, "value": …}` (or `k` and `v`); one without a key is a key of its own.
+        """Inputs `{"key": …, "value": …}` (or `k` and `v`); an input without a key gets a unique one.
 
-        Items of another form raise `InvalidArgument`.
+        Raises `InvalidArgument` for items of another form.
         """
         pairs = [_pair(number, item) for number, item in enumerate(inputs)]
         stream = self.env.from_collection(pairs).key_by(_first)
@@ -122,8 +122,8 @@ class AgentsExecutionEnvironment:
     ) -> AgentBuilder:
         """The records of a stream of this environment.
 
-        The key is a function of the record, or a name for records that are dictionaries; a keyed stream needs none. A
-        stream without keys, or one of another environment, raises `InvalidArgument`.
+        The key is a function of the record, or the name of a field if records are dictionaries; a keyed stream needs none.
+        Raises `InvalidArgument` for a stream without keys, or one of another environment.
         """
         if input.get_execution_environment() is not self.env:
             raise InvalidArgument(
@@ -144,7 +144,7 @@ class AgentsExecutionEnvironment:
     def from_dataframe(self, dataframe: Any, key_selector: str | Callable[[Any], Any]) -> AgentBuilder:
         """The rows of a table as dictionaries; the key is a column or a function of the row.
 
-        A column that the table does not have raises `InvalidArgument` with the closest name.
+        Raises `InvalidArgument`, which suggests the closest name, for a column that the table does not have.
         """
         stream = self.env.from_dataframe(dataframe)
         if not isinstance(key_selector, str):
@@ -164,7 +164,7 @@ class AgentsExecutionEnvironment:
     # running
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs everything that ends in an output, and waits for its end; raises what made the job fail."""
+        """Runs everything that ends in an output, and waits for it to finish; raises the job's failure."""
         return self.env.execute(job_name or "emberflow agents")
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
@@ -191,7 +191,7 @@ def _pair(number: int, item: object) -> tuple[Any, Any]:
     found: Any = item if isinstance(item, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     for key, value in (("key", "value"), ("k", "v")):
         if value in found and set(found) <= {key, value}:
-            # A text that nobody would choose: an input without a key must not meet the key of another.
+            # An unlikely key: an input without a key must not collide with another one's.
             return found.get(key, f"_input_{number}"), found[value]
     raise InvalidArgument(
         f"input {number} is {shown}",

@@ -1,4 +1,4 @@
-"""`Prompt`: text or messages with `{name}` placeholders. It travels inside the plan."""
+"""`Prompt`: text or messages with `{name}` placeholders. It is part of the plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
 class Prompt(SerializableResource):
-    """A template. A placeholder without a value stays as it is, and so does every other brace: JSON needs no escaping."""
+    """A template. Placeholders without a value and all other braces are left unchanged: JSON needs no escaping."""
 
     def __init__(self, template: str | Sequence[ChatMessage]) -> None:
         if not isinstance(template, str):
@@ -44,7 +44,7 @@ class Prompt(SerializableResource):
         return ResourceType.PROMPT
 
     def format_string(self, /, **kwargs: Any) -> str:
-        """As one text; messages as `role: content`, one per line."""
+        """As one string; messages as `role: content`, one per line."""
         if isinstance(self.template, str):
             return _fill(self.template, kwargs)
         return "\n".join(
@@ -54,13 +54,13 @@ class Prompt(SerializableResource):
     def format_messages(
         self, /, role: MessageRole | str = MessageRole.SYSTEM, **kwargs: Any
     ) -> list[ChatMessage]:
-        """As messages; `role` is for a text, messages keep theirs."""
+        """As messages; `role` applies to a text, messages keep theirs."""
         return self.fill_messages(kwargs, MessageRole(role))
 
     def fill_messages(
         self, values: Mapping[str, Any], role: MessageRole = MessageRole.SYSTEM
     ) -> list[ChatMessage]:
-        """`format_messages` with the values in one mapping, where a placeholder may be called `role` too."""
+        """Like `format_messages`, with the values in one mapping, so that a placeholder may also be called `role`."""
         if isinstance(self.template, str):
             return [ChatMessage(role=role, content=_fill(self.template, values))]
         return [replace(message, content=_fill(message.content, values)) for message in self.template]

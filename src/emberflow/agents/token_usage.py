@@ -1,4 +1,4 @@
-"""What a model's answer says about the tokens it took."""
+"""The tokens that a model's answer consumed, as reported with it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class TokenUsage:
     completion_tokens: int = 0
     total_tokens: int = 0
     cost: float | None = None
-    """Money, if the service says so."""
+    """Money, if the service reports it."""
 
     @staticmethod
     def read(extra_args: Mapping[str, Any]) -> TokenUsage | None:
-        """Out of a message's `extra_args`: under `usage` as services send it, or beside the other entries."""
+        """Reads it from a message's `extra_args`: under `usage` as services send it, or next to the other entries."""
         given: Any = extra_args.get("usage")
         found = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else extra_args
         prompt, completion, total = (_first(found, names) for names in (_PROMPT, _COMPLETION, _TOTAL))

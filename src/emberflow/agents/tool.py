@@ -1,6 +1,6 @@
-"""Tools: what a model may ask to be done. A function is a tool; its signature and docstring describe it to the model.
+"""Tools: functions that a model may request to be called. A function's signature and docstring describe it to the model.
 
-Tools travel inside the plan. The agent loop asks `as_tool` for what a resource named as a tool holds, and awaits `call`.
+Tools are part of the plan. The agent loop uses `as_tool` to turn a resource into a tool, and awaits `call`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emberflow.plan.agents.resources import ResourceType, SerializableResource
 
 
 class ToolType(Enum):
-    """Where a tool comes from."""
+    """The origin of a tool."""
 
     FUNCTION = "function"
     MCP = "mcp"
@@ -31,7 +31,7 @@ class ToolType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMetadata:
-    """What a model is told about a tool."""
+    """The description of a tool for a model."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ class ToolMetadata:
     """JSON Schema of the arguments: an object with one property per parameter."""
 
     def get_parameters_dict(self) -> dict[str, Any]:
-        """The schema as model services take it."""
+        """The schema in the form that model services expect."""
         return {
             name: value
             for name, value in self.args_schema.items()
@@ -48,18 +48,18 @@ class ToolMetadata:
 
 
 class Tool(SerializableResource, ABC):
-    """Base of tools. Like a model, a tool may be called again while earlier calls still wait."""
+    """Base class of tools. Like a model, a tool may be called concurrently."""
 
     metadata: ToolMetadata
 
     @staticmethod
     def from_callable(func: Callable[..., Any]) -> FunctionTool:
-        """A tool made of a function: its name, docstring and annotations describe it to the model."""
+        """A tool created from a function: its name, docstring and annotations describe it to the model."""
         return FunctionTool(func)
 
     @property
     def name(self) -> str:
-        """The name under which models call it."""
+        """The name by which models call it."""
         return self.metadata.name
 
     @classmethod
@@ -70,11 +70,11 @@ class Tool(SerializableResource, ABC):
     @classmethod
     @abstractmethod
     def tool_type(cls) -> ToolType:
-        """What kind of tool it is."""
+        """The kind of tool."""
 
     @abstractmethod
     async def call(self, arguments: dict[str, Any]) -> Any:
-        """The result. Raises InvalidArgument, with a text for the model, if the arguments do not fit."""
+        """The result. Raises InvalidArgument, with a message for the model, if the arguments are invalid."""
 
     def __getstate__(self) -> dict[str, Any]:
         # The context belongs to the process that opened the tool.
@@ -84,9 +84,9 @@ class Tool(SerializableResource, ABC):
 class FunctionTool(Tool):
     """A function as a tool: `FunctionTool(add)`, or `@tool` in an agent.
 
-    The docstring is the description, the annotations are the schema. What the model sends is checked and becomes what
-    the annotations say: an Enum, a dataclass, a Pydantic model, a datetime. A coroutine function is awaited, a plain
-    one runs where it is called and holds up everything else meanwhile: use a coroutine for what waits.
+    The docstring is the description, the annotations are the schema. What the model sends is validated and converted to
+    the annotated types: an Enum, a dataclass, a Pydantic model, a datetime. A coroutine function is awaited; a plain
+    function runs in place and blocks everything else: use a coroutine for anything that waits.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class FunctionTool(Tool):
             written = written.func
         shown = name or getattr(written, "__name__", type(written).__name__)
         self._parameters = _parameters_of(func, f"tool {shown!r}")
-        # Resolved where the tool is made: a function sent by value leaves the types that it only names behind.
+        # Resolved where the tool is created: a function sent by value does not include the types that it only names.
         self._hints = resolved_hints(_annotated(written), f"tool {shown!r}")
         said, about = read_docstring(written)
         self._readers = self._make_readers(shown)
@@ -114,7 +114,7 @@ class FunctionTool(Tool):
         return ToolType.FUNCTION
 
     async def call(self, arguments: dict[str, Any]) -> Any:
-        # A coroutine function behind a wrapper is known by what it returns.
+        # A wrapped coroutine function is recognized by its result.
         result = self.func(**self._read(arguments))
         return await result if inspect.isawaitable(result) else result
 
@@ -157,7 +157,7 @@ class FunctionTool(Tool):
         return f"FunctionTool({self.name!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Made of closures; the types they are made from travel.
+        # They consist of closures; the types that they are built from are pickled.
         return {
             name: value
             for name, value in super().__getstate__().items()
@@ -171,7 +171,7 @@ class FunctionTool(Tool):
 
 
 def as_tool(name: str, found: Any) -> Tool:
-    """A tool of this name. The model calls tools by the name of their resource, whatever a function is called itself."""
+    """A tool with this name. The model calls tools by the name of their resource, whatever the function itself is called."""
     if isinstance(found, Tool):
         if not name or found.name == name:
             return found
@@ -186,7 +186,7 @@ def as_tool(name: str, found: Any) -> Tool:
 
 
 def _annotated(func: Callable[..., Any]) -> Any:
-    """Where the annotations stand: at an object that is called, its __call__."""
+    """The object with the annotations: for a callable object, its __call__."""
     return func if inspect.isroutine(func) else type(func).__call__
 
 

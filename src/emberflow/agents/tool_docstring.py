@@ -1,4 +1,4 @@
-"""What a docstring says about a tool and about each of its parameters, in the styles of Google, NumPy and Sphinx."""
+"""Parses the description of a tool and of its parameters from a docstring in Google, NumPy or Sphinx style."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _entry(line: str, is_numpy: bool) -> tuple[str, str] | None:
-    """`name: text` of Google, indented once; `name : type` of NumPy, not indented, with its text below."""
+    """`name: text` (Google), indented once; `name : type` (NumPy), not indented, with its text below."""
     indent = len(line) - len(line.lstrip())
     if is_numpy:
         found = _NUMPY_ENTRY.match(line) if indent == 0 else None

@@ -1,8 +1,8 @@
-"""Type annotations as JSON Schema, and JSON values as what the annotations say.
+"""Converts type annotations to JSON Schema, and JSON values to the annotated types.
 
-`FunctionTool` describes its parameters to a model with the schema, and reads with `JsonType.read` what the model sends.
-Both come from one table, so a value that fits the schema can be read. Pydantic models describe and read themselves;
-they are recognised by their methods, Pydantic is never imported.
+`FunctionTool` describes its parameters to a model with the schema, and reads what the model sends with `JsonType.read`.
+Both come from one table, so a value that matches the schema can be read. Pydantic models describe and read themselves;
+they are recognized by their methods, Pydantic is never imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emberflow.errors import InvalidAgent, describe_cause, shorten
 
 
 class Mismatch(ValueError):
-    """A value that does not fit; the message names the place and what fits, for the model to read."""
+    """A value that does not match; the message, meant for the model, names the place and what is expected."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class JsonType:
 
 
 def json_type(hint: Any, owner: str, inside: tuple[Any, ...] = ()) -> JsonType:
-    """Raises InvalidAgent, naming `owner`, for a type that has no form in JSON."""
+    """Raises InvalidAgent, naming `owner`, for a type that has no JSON representation."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         made = json_type(arguments[0], owner, inside)
@@ -255,7 +255,7 @@ def _object(
 def read_fields(
     fields: dict[str, JsonType], required: list[str], given: dict[str, Any], place: str
 ) -> dict[str, Any]:
-    """The values by name, read. Raises one Mismatch with all that is wrong, so that a model can mend it at once."""
+    """The values by name, converted. Raises one Mismatch with all problems, so that a model can fix them at once."""
     problems = [f"{place} has no {name!r}" for name in given if name not in fields]
     problems += [f"{place} needs {name!r}" for name in required if name not in given]
     read: dict[str, Any] = {}
@@ -290,7 +290,7 @@ def _self_describing(hint: Any) -> JsonType:
 
 
 def _problems(error: Any) -> str:
-    """The problems that a Pydantic error lists, without its addresses of web pages."""
+    """The problems listed in a Pydantic error, without its URLs."""
     try:
         return "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg']}" if item["loc"] else item["msg"]

@@ -1,4 +1,4 @@
-"""Agents for people with a plain DataFrame."""
+"""Applies agents to plain DataFrames."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def with_agent(
     parallelism: int | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
 ) -> Callable[[Any], Any]:
-    """For `df.transform(with_agent(agent, key="user_id"))`: every row is an input, rows of a key come one by one.
+    """For `df.transform(with_agent(agent, key="user_id"))`: every row is an input; rows with the same key are processed
+    one by one.
 
-    Works on batch and streaming DataFrames; the caller reads or starts the result. `schema` fits the outputs
-    (dictionaries or tuples); without one the result has the key and `output`, a string. A streaming query that is to
-    survive a crash without making calls again needs a `checkpoint_dir` beside its own `checkpointLocation`.
+    Works on batch and streaming DataFrames; the caller reads or starts the result. `schema` describes the outputs
+    (dictionaries or tuples); without one the result has the key and `output`, a string. A streaming query that must
+    survive a crash without repeating calls needs a `checkpoint_dir` in addition to its own `checkpointLocation`.
     """
 
     def transform(dataframe: Any) -> Any:

@@ -116,14 +116,14 @@ def _check_python() -> Check:
     return Check.ok("python", f"{found} at {sys.executable}")
 
 
-def _check_packages(wanted: dict[str, str], mend: str) -> list[Check]:
+def _check_packages(wanted: dict[str, str], fix: str) -> list[Check]:
     checks: list[Check] = []
     for package, versions in wanted.items():
         found = installed(package)
         if found is None:
-            checks.append(Check.broken(package, f"not installed, needs {versions}", mend))
+            checks.append(Check.broken(package, f"not installed, needs {versions}", fix))
         elif not is_within(found, versions):
-            checks.append(Check.broken(package, f"{found}, needs {versions}", mend))
+            checks.append(Check.broken(package, f"{found}, needs {versions}", fix))
         else:
             checks.append(Check.ok(package, found))
     return checks
@@ -155,8 +155,8 @@ def as_text(diagnosis: Diagnosis) -> str:
     lines: list[str] = []
     for check in diagnosis.checks:
         lines.append(f"{check.status.value:<8} {check.name:<{width}}  {check.found}")
-        if check.mend:
-            lines.append(f"{'':<8} {'':<{width}}  -> {check.mend}")
+        if check.fix:
+            lines.append(f"{'':<8} {'':<{width}}  -> {check.fix}")
     lines.append("")
     if diagnosis.ready:
         lines.append(f"The {diagnosis.engine} engine is ready.")
@@ -170,6 +170,6 @@ def as_text(diagnosis: Diagnosis) -> str:
 
 
 def as_json(diagnosis: Diagnosis) -> str:
-    """The diagnosis as JSON: `{"engine", "ready", "checks": [{"name", "status", "found", "mend"}]}`."""
+    """The diagnosis as JSON: `{"engine", "ready", "checks": [{"name", "status", "found", "fix"}]}`."""
     checks = [asdict(check) for check in diagnosis.checks]
     return json.dumps({"engine": diagnosis.engine, "ready": diagnosis.ready, "checks": checks}, indent=2)

@@ -35,20 +35,20 @@ class Check:
     name: str
     status: Status
     found: str
-    mend: str
+    fix: str
     """The command or step that fixes the problem; empty if there is none."""
 
     @classmethod
     def ok(cls, name: str, found: str) -> Check:
-        return cls(name=name, status=Status.OK, found=found, mend="")
+        return cls(name=name, status=Status.OK, found=found, fix="")
 
     @classmethod
-    def warning(cls, name: str, found: str, mend: str) -> Check:
-        return cls(name=name, status=Status.WARNING, found=found, mend=mend)
+    def warning(cls, name: str, found: str, fix: str) -> Check:
+        return cls(name=name, status=Status.WARNING, found=found, fix=fix)
 
     @classmethod
-    def broken(cls, name: str, found: str, mend: str) -> Check:
-        return cls(name=name, status=Status.BROKEN, found=found, mend=mend)
+    def broken(cls, name: str, found: str, fix: str) -> Check:
+        return cls(name=name, status=Status.BROKEN, found=found, fix=fix)
 
 
 def check_resources(*, for_spark: bool) -> list[Check]:

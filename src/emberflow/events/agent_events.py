@@ -179,7 +179,7 @@ class OutputEvent(Event):
 
 @stored_type()
 class ErrorEvent(Event):
-    """An action failed finally. An agent with an action for this event handles the error itself."""
+    """An action has failed permanently. An agent with an action for this event handles the error itself."""
 
     EVENT_TYPE: ClassVar[str] = "_error_event"
 

@@ -70,7 +70,7 @@ def decode(data: bytes) -> Any:
 
 
 def unpickle(data: bytes | memoryview) -> Any:
-    """For pickles in forms of their own. Finds classes of ours that have moved since; raises what pickle raises."""
+    """For pickles stored in other formats than `encode`'s. Finds our own classes that have moved since; raises pickle's errors."""
     try:
         return pickle.loads(data)
     except (AttributeError, ImportError):

@@ -263,8 +263,8 @@ _OF_ERRORS = (EmberflowError.__reduce__, RecordedError.__reduce__)
 
 
 def _error(error: EmberflowError, strict: bool) -> bytes:
-    """One of ours, as it was pickled when such identities were first stored: an argument of a recorded call must stay the
-    same argument, however errors are pickled today."""
+    """One of our own errors, encoded as it was pickled when such identities were first stored: an argument of a recorded
+    call must keep its identity, however errors are pickled today."""
     message = (error.message, error.cause, error.way_out, error.committed)
     if isinstance(error, RecordedError):
         make, arguments = "emberflow.errors._recorded", (error.names, *message)

@@ -102,7 +102,7 @@ def decode_packet(data: bytes) -> Packet:
             way_out="run driver and workers with the same version of emberflow",
         )
     try:
-        # The record of a micro-batch holds packets: the version before may have written them.
+        # The record of a micro-batch contains packets: the previous version may have written them.
         body = unpickle(memoryview(data)[2:])
         edge, channel, sequence, values, keys, timestamps, watermarks, watermark, at_end = body
     except CheckpointError:

@@ -116,8 +116,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def create_once(path: Path, data: bytes) -> bool:
-    """Creates a file that appears whole, durably and for this user only, with the folder that it is in. False if there is
-    one already, which stays as it is: of several processes, exactly one creates it. Raises OSError."""
+    """Creates a file atomically and durably, for this user only, and its folder if needed. Returns False if the file exists,
+    which is left unchanged: of several processes, exactly one creates it. Raises OSError."""
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         make_private_folder(path.parent)

@@ -232,7 +232,7 @@ def _reader_of_fields(kind: Any) -> Callable[[int, Any], Any]:
                 raise CorruptData(f"a stored record {kind.__name__!r} lacks its field {name!r}")
             object.__setattr__(made, name, value)
         if found != len(fields):
-            # Left out it would be lost with the next checkpoint.
+            # If it were ignored, it would be lost with the next checkpoint.
             unknown = next(name for name in fields if name not in known)
             raise CorruptData(
                 f"the field {unknown!r} of the record {kind.__name__!r} is not known",

@@ -48,7 +48,7 @@ class EventLog:
         self._users = 1
         self.lost = 0
         """Records that could not be written to disk."""
-        self._start_anew()
+        self._reset()
         _alive.add(self)
 
     def record(self, record: EventRecord) -> None:
@@ -78,7 +78,7 @@ class EventLog:
         if self.lost:
             _logger.warning("the event log of agent %r lost %d records", self._name, self.lost)
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         """Resets the log, also in a forked child: the parent writes its own buffer, and its thread does not exist here."""
         settings = self._settings
         self._buffer: deque[EventRecord] = deque()
@@ -102,7 +102,7 @@ class EventLog:
         except OSError:
             pass
         self.lost = 0
-        self._start_anew()
+        self._reset()
 
     def _wake_writer(self) -> None:
         if self._thread is None and not self._start_writer():

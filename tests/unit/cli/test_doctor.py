@@ -76,7 +76,7 @@ def test_a_wrong_or_missing_package_names_the_command_that_mends_it(
     assert main(["doctor", "--engine", "spark"]) == ExitCode.ENVIRONMENT
     check = named(package)
     assert check.status is Status.BROKEN
-    assert check.mend == 'pip install "emberflow[spark]"'
+    assert check.fix == 'pip install "emberflow[spark]"'
     assert doctor.SPARK_PACKAGES[package] in check.found
     assert "cannot run here yet" in capsys.readouterr().out
 
@@ -105,7 +105,7 @@ def test_json_holds_the_same(packages: dict[str, str], capsys: pytest.CaptureFix
         "name": "pandas",
         "status": "missing",
         "found": "not installed, needs >=2.2,<3",
-        "mend": 'pip install "emberflow[spark]"',
+        "fix": 'pip install "emberflow[spark]"',
     }
 
 
@@ -136,4 +136,4 @@ def test_little_memory_and_disk_are_warnings(monkeypatch: pytest.MonkeyPatch) ->
     assert found["memory"].status is Status.WARNING
     assert found["memory"].found == "1.0 GiB available"
     assert found["disk"].status is Status.WARNING
-    assert "TMPDIR" in found["disk"].mend
+    assert "TMPDIR" in found["disk"].fix

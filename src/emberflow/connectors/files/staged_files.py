@@ -49,11 +49,11 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """What a writer hands over to be committed; it may be stored in between, in a checkpoint or savepoint."""
+    """What a writer prepares for the commit; it may be stored in between, in a checkpoint or savepoint."""
 
     staged: StagedFile
     base_path: str | None = None
-    """Where it was staged. The first version did not say."""
+    """Where it was staged. The first version did not store this."""
 
     def to_stored(self) -> list[Any]:
         staged = self.staged

@@ -45,7 +45,7 @@ def resource_type(name: str) -> ResourceType:
 
 
 MakeTool = Callable[[str, Any], Any]
-"""name and function -> tool. Given with the plan: what a tool is, is known to the public API above this layer."""
+"""name and function -> tool. Passed in with the plan: the class of tools belongs to the public API above this layer."""
 
 
 def keep_function(name: str, function: Any) -> Any:
