@@ -21,23 +21,23 @@ ARGS ?=
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(READY) ## see it work
+demo: $(READY) ## run the demo
 	@$(BIN)/emberflow demo
 
-test: $(READY) ## run the tests (Spark included; without those for the night)
+test: $(READY) ## run the tests (Spark included, without nightly ones)
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(DAILY) $(TESTS) $(ARGS)
 
-test-all: $(READY) ## run all tests, those for the night too
+test-all: $(READY) ## run all tests, nightly ones included
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) $(ARGS)
 
 check: lint ## lint, and run the quick tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" $(TESTS) $(ARGS)
 
 # Installing the tracer may fail in a thread that starts while another one does; that says nothing about the code.
-coverage: $(READY) ## how much of src the tests without Spark run
+coverage: $(READY) ## coverage of src by the tests without Spark
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term -W ignore::pytest.PytestUnraisableExceptionWarning $(TESTS) $(ARGS)
 
-torture: $(READY) ## kill jobs again and again, compare with undisturbed ones (N=200 SEED=1)
+torture: $(READY) ## inject faults into jobs and compare with undisturbed runs (N=200 SEED=1)
 	@$(BIN)/python -m tests.recovery.torture --runs $(or $(N),20) --seed $(or $(SEED),1) $(ARGS)
 
 lint: $(READY) ## check style, format and types
@@ -49,13 +49,13 @@ format: $(READY) ## fix style and format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(BENCH_READY) ## measure, beside its neighbours
+bench: $(BENCH_READY) ## run the benchmarks, also of the systems compared
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 docs-check: $(READY) ## run every snippet of the documentation
 	@$(BIN)/python -m pytest tests/docs $(ARGS)
 
-setup: $(READY) ## only make .venv ready
+setup: $(READY) ## create .venv only
 
 lock: ## pin the newest versions in requirements/ (needs uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }

@@ -28,8 +28,8 @@ _NO_TIMESTAMP = {1: -(2**63) + 1, 2: -(2**63)}
 class Packet:
     """Records of `channel` of `edge`, then its watermark.
 
-    With `at_end`, the channel's tasks do not know of each other (file splits, DataFrame partitions): the watermark
-    counts only after every packet of the batch, and the highest one wins.
+    With `at_end`, the channel's tasks do not know each other's progress (file splits, DataFrame partitions): the watermark
+    takes effect only after every packet of the batch, and the highest one wins.
     """
 
     edge: int

@@ -16,11 +16,11 @@ from tests.recovery.torture.run import Result, run_in_process
 _SHOWN = 3
 _COLUMNS: dict[str, Callable[[Result], int]] = {
     "runs": lambda result: 1,
-    "blows struck": lambda result: len(result.struck),
+    "faults injected": lambda result: len(result.struck),
     "starts": lambda result: result.starts,
     "outputs": lambda result: result.outputs,
     "calls": lambda result: result.calls,
-    "asked again after an error answer": lambda result: result.asked_again_after_error,
+    "repeated after an error response": lambda result: result.asked_again_after_error,
     "in flight, made again": lambda result: result.repeated_in_flight,
     "recorded, made again": lambda result: result.repeated_recorded,
     "broken runs": lambda result: bool(result.violations),
@@ -99,7 +99,7 @@ def report_of(results: list[Result], seconds: float) -> str:
     others = sorted({result.engine for result in results if result.engine})
     more = f', ARGS="--engine {others[0]}"' if others else ""
     lines = [
-        "# Results of the torture",
+        "# Torture test results",
         "",
         f"`make torture N={len(results)} SEED={results[0].seed}`{more}: seeds {seeds} in {seconds:.0f} s. "
         "How to read it: [torture.md](torture.md).",
