@@ -88,7 +88,7 @@ class TestDisks:
         self, opened: Opened, place: Place
     ) -> None:
         if place.kind == "files":
-            pytest.skip("files of the version before: tests/unit/durable/test_log_damage.py")
+            pytest.skip("A15: files of the version before: tests/unit/durable/test_log_damage.py")
         writer = opened()
         writer.append([b"first", b"second"], sync=True)
         writer.close()

@@ -49,7 +49,7 @@ def test_a_damaged_file(
 ) -> None:
     host, folder = interrupted
     if host not in kind.hosts:
-        pytest.skip(f"{host} has no such file")
+        pytest.skip(f"C5: {host} has no such file")
     shutil.rmtree(folder)
     shutil.copytree(folder.with_name("kept"), folder)
     path = kind.newest(folder)

@@ -98,7 +98,7 @@ def test_what_a_local_job_stores(backend: str, umask: str, tmp_path: Path) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.skipif(bool(spark_missing()), reason=f"no Spark: {spark_missing()}")
+@pytest.mark.skipif(bool(spark_missing()), reason=f"C5 on Spark: {spark_missing()}")
 def test_what_a_job_on_spark_stores(tmp_path: Path) -> None:
     modes = modes_of("spark", "", tmp_path, "000")
     check(modes, KINDS["spark"])
@@ -138,7 +138,7 @@ def test_a_checkpoint_directory_that_others_can_write(
         )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="C5: only root can give a directory to another user")
 def test_a_checkpoint_directory_of_another_user(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     directory = tmp_path / "checkpoint"
     directory.mkdir()

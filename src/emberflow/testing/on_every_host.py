@@ -57,7 +57,7 @@ def _marks(pytest: Any, host: Host, gap: Gap | None) -> list[Any]:
         marks.append(pytest.mark.spark)
         missing = spark_missing()
         if missing:
-            marks.append(pytest.mark.skip(reason=missing))
+            marks.append(pytest.mark.skip(reason=f"B1 on Spark: {missing}"))
     if gap is not None:
         marks.append(pytest.mark.xfail(strict=True, reason=f"{gap.row}: {gap.reason}", raises=gap.raises))
     return marks

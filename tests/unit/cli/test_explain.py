@@ -7,8 +7,6 @@ import pytest
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
 
-pytest.importorskip("emberflow.plan.explain_mode")
-
 EXPLAINS = """
 import os
 from emberflow.plan.explain_mode import Explained

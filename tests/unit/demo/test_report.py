@@ -83,7 +83,7 @@ def test_every_time_of_the_report_is_one(report: Path) -> None:
     assert {time for time in times if time.startswith("-")} == set()
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs a browser")
+@pytest.mark.skipif(BROWSER is None, reason="C11: the layout of a page needs a browser")
 def test_tables_stay_in_their_columns_at_every_width(report: Path, tmp_path: Path) -> None:
     frames = "".join(
         f'<iframe style="border:0;height:3000px;width:{width}px" srcdoc="{escape(report.read_text())}"></iframe>'

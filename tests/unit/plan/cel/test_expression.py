@@ -19,7 +19,7 @@ from emberflow.agents import Event, InputEvent, OutputEvent
 from emberflow.errors import InvalidAgent, PackageMissing
 from emberflow.plan.cel.expression import CelExpression, ConditionFailed
 
-pydantic = pytest.importorskip("pydantic")
+pydantic = pytest.importorskip("pydantic", reason="A5: an event may hold Pydantic models")
 
 
 class Scored(Event):

@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-pytest.importorskip("pyspark", reason="what runs in Spark's driver")
+pytest.importorskip("pyspark", reason="B1 on Spark: what runs in Spark's driver")
 
 from emberflow.engines.spark.driver.damaged_files import spark_damage
 from emberflow.engines.spark.driver.job import SparkJob

@@ -14,7 +14,7 @@ from emberflow.engines.spark.session import java
 from emberflow.engines.spark.session.java import JavaHome, find_java, wrap_runtime
 from emberflow.errors import JavaMissing
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the fakes are shell scripts")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="C10: the fakes are shell scripts")
 
 SHIM = """#!/bin/sh
 echo "    java.home = {home}" >&2
@@ -168,7 +168,7 @@ def test_a_folder_that_others_can_write_is_made_again(opened: str, runtime: Path
     assert not (home / "planted").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="C10: only root can give a directory to another user")
 def test_a_folder_of_another_user_is_made_again(runtime: Path, tmp_path: Path) -> None:
     home = wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1")
     (home / "planted").touch()

@@ -20,7 +20,7 @@ from emberflow.engines.spark.driver.shipping import make_archive
 from emberflow.engines.spark.wire.bootstrap import make_bootstrap
 
 STRANGER = 4242
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="C10: only root can give a directory to another user")
 
 WORKER = """
 import base64, pickle, sys

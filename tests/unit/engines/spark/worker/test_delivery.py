@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="what runs in Spark's workers")
+pytest.importorskip("pyspark", reason="B1 on Spark: what runs in Spark's workers")
 
 from emberflow.connectors.source import Chunk
 from emberflow.engines.spark.driver.batch_commit import ClientFolder, commit_epoch

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="what runs in Spark's workers")
+pytest.importorskip("pyspark", reason="B1 on Spark: what runs in Spark's workers")
 
 from emberflow.connectors.dataframe import DataFrameSink
 from emberflow.engines.spark.engine import SparkEngine

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="what runs in Spark's workers")
+pytest.importorskip("pyspark", reason="B1 on Spark: what runs in Spark's workers")
 
 from emberflow.connectors.sink import Sink, SinkWriter, WriterContext
 from emberflow.durable.decisions import DECISIONS_FOLDER, FileDecisions
