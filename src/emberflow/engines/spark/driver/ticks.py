@@ -12,6 +12,7 @@ import time
 from emberflow.durable.log import StoredCallLog
 
 _KEEP_ALIVE_S = 10.0
+_FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 10.0
 
 
@@ -34,15 +35,18 @@ class Ticks:
         at_ms = log.next_due_ms()
         timer = at_ms is not None and at_ms != self._served_ms and at_ms <= time.time() * 1000
         if not ended and not timer:
-            self._served = set()
             self._pause_s = 0.0
             if not parked or now_s - self._last_s < _KEEP_ALIVE_S:
+                self._served = set()
                 return False
         elif ended and not timer and ended <= self._served:
-            # The previous batch should have handled these; if it did not, back off.
-            self._pause_s = min(_LONGEST_PAUSE_S, max(0.1, self._pause_s * 2))
+            # The batch before should have taken these. If it did not, the pause grows with each batch, not with each
+            # look: the planner looks about every 10 ms.
             if now_s - self._last_s < self._pause_s:
                 return False
+            self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 2)
+        else:
+            self._pause_s = _FIRST_PAUSE_S
         self._served = ended
         self._served_ms = at_ms if timer else self._served_ms
         self._last_s = now_s

@@ -69,14 +69,14 @@ class ActionGuards:
         budgets = run.runtime.budgets
         if budgets and amounts:
             self.spent = added(self.spent, amounts)
-            budgets.check(amounts, run.spent, run.key_spent(), self.spent, run.scope.clock.now_ms())
+            budgets.check(amounts, run.spent, run.key_spent(), self.spent, run.now_ms())
 
     def check_budgets(self) -> None:
         """Raises BudgetExceeded if a budget of tokens or cost is used up; called before something is paid for."""
         run = self._execution.run
         budgets = run.runtime.budgets
         if budgets:
-            now_ms = run.scope.clock.now_ms()
+            now_ms = run.now_ms()
             budgets.check(PAID, run.spent, run.key_spent(), self.spent, now_ms, ahead=True)
 
     def budget_left(self, kind: BudgetKind) -> float | None:
@@ -86,7 +86,7 @@ class ActionGuards:
                 way_out=f"one of {', '.join(KINDS)}",
             )
         run = self._execution.run
-        now_ms = run.scope.clock.now_ms()
+        now_ms = run.now_ms()
         return run.runtime.budgets.left(kind, run.spent, run.key_spent(), self.spent, now_ms)
 
     # delayed events

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emberflow.agents import Agent, InputEvent, RunnerContext
 from emberflow.errors import BudgetExceeded, InvalidArgument
 from emberflow.operators.agents.guards.budgets import Budgets, KeySpending, added, check_amount
 from emberflow.plan.agents.guards import Budget
+from emberflow.testing import ManualClock
+from tests.support.agent_harness import AgentHarness, Turn
 
 HOUR = 3_600_000
 
@@ -110,3 +113,33 @@ def test_windows_equal_a_list_of_all_that_was_spent(
 
 def test_adding_up() -> None:
     assert added({"tokens": 1}, {"tokens": 2, "cost": 0.5}) == {"tokens": 3, "cost": 0.5}
+
+
+class BatchClock(ManualClock):
+    """Stands still, as a micro-batch's clock does, while real time continues."""
+
+    live = 0
+
+    def live_ms(self) -> int:
+        return self.live
+
+
+def test_a_detached_run_spends_from_the_window_of_the_current_time() -> None:
+    left: list[float | None] = []
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await Turn()
+        left.append(ctx.budget_left("tokens"))
+        ctx.spend(tokens=6)
+
+    clock = BatchClock()
+    agent = Agent("a").add_action("act", [InputEvent], act)
+    made = AgentHarness(agent.add_budget(Budget(tokens=10, per="key", window_ms=1_000)), clock=clock)
+    made.send([("k", 1)])
+    made.calls.finish_all()
+    made.send([("k", 2)])
+    made.park()
+    clock.live = 1_000
+    made.calls.finish_all()
+    made.close()
+    assert left == [10, 10], "the second run spends in the second window"
