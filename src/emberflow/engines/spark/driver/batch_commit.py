@@ -21,7 +21,7 @@ from emberflow.events.private_files import make_private_folder
 from emberflow.events.stored_files import write_atomically
 
 
-def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
+def commit_epoch(data: bytes, messages: list[bytes], batch_id: int) -> None:
     """Called when all tasks of a batch have ended, possibly again for the same batch: makes their parts visible."""
     spec = load_spec(data)
     spec.fence.check()
@@ -32,14 +32,16 @@ def commit_epoch(data: bytes, messages: list[bytes], epoch: int) -> None:
         for node, sink in [sink_of(spec, number)]
         if not sink.to_client and not sink.discards
     ]
-    note_output(spec, epoch, {node.uid for node, _, parts in committing if parts})
+    note_output(spec, batch_id, {node.uid for node, _, parts in committing if parts})
     for node, sink, parts in committing:
-        guard_sink(node, "commit", sink.commit_fenced, spec.job_id, node.uid, epoch, parts, spec.fence.epoch)
+        guard_sink(
+            node, "commit", sink.commit_fenced, spec.job_id, node.uid, batch_id, parts, spec.fence.epoch
+        )
     to_client = [tuple(item) for task in outputs for item in task.to_client]
     if to_client:
         path = Path(spec.client_dir)
         make_private_folder(path)
-        write_atomically(path / f"{epoch:010d}.batch", pickle.dumps(to_client, 5))
+        write_atomically(path / f"{batch_id:010d}.batch", pickle.dumps(to_client, 5))
 
 
 class ClientFolder:

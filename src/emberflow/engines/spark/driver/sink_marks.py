@@ -31,7 +31,7 @@ from emberflow.plan.job_contract import JobConfig
 NAME = "sinks.json"
 _FORMAT = 1
 Decided = tuple[int, list[str]]
-"""An epoch, and the names of the files with its decisions."""
+"""A batch id, and the names of the files with the decisions of that batch."""
 _LOST = "restore it from a backup; without one, delete it: the sinks' committed output is then assumed to be complete"
 
 
@@ -58,15 +58,15 @@ def check_sinks(graph: JobGraph, job_id: str, fence: Fence, config: JobConfig, *
     _write(home, marks, decided)
 
 
-def note_output(spec: JobSpec, epoch: int, with_output: Collection[str]) -> None:
-    """Called before sinks commit an epoch, with the uids of those that have output in it."""
+def note_output(spec: JobSpec, batch_id: int, with_output: Collection[str]) -> None:
+    """Called before sinks commit a micro-batch, with the uids of those that have output in it."""
     fence = spec.fence
     if fence.epoch and with_output:
         home = Path(fence.directory)
         before = _read(home)
         in_files = spec.calls if spec.calls is not None and not spec.calls.address else None
-        names = [] if in_files is None else in_files.file_decisions().names(epoch)
-        after = moved_on(before[0], epoch, with_output), (epoch, names)
+        names = [] if in_files is None else in_files.file_decisions().names(spec.epoch_of(batch_id))
+        after = moved_on(before[0], batch_id, with_output), (batch_id, names)
         if after != before:
             _write(home, *after)
 

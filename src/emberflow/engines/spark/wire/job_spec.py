@@ -61,6 +61,11 @@ class JobSpec:
     deadline_ms: int = 1_000
     """How long a micro-batch waits for agents' calls before they continue in the background."""
 
+    def epoch_of(self, batch_id: int) -> int:
+        """The job's epoch of a micro-batch of this query, as the call log and the decisions count them. Sinks count by
+        batch ids."""
+        return self.first_epoch + batch_id
+
     def input_channels(self, stage_id: int) -> list[ChannelId]:
         return [
             (item.id, channel)

@@ -121,7 +121,7 @@ class KeyedLevel:
             store = decisions(spec.calls)
             if spec.for_one_query:
                 check_query(store, query)
-            self._record = TaskRecord(store, query, spec.first_epoch + batch_id, place)
+            self._record = TaskRecord(store, query, spec.epoch_of(batch_id), place)
         # From now, not from the batch's timestamp: a repeated batch has an old one.
         self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
 

@@ -47,7 +47,7 @@ class WorkerStage:
         self.clock = BatchClock()
         self.exits = SparkExits(spec)
         self.job_id = spec.job_id
-        self._first_epoch = spec.first_epoch
+        self._epoch_of = spec.epoch_of
         self._fence = spec.fence
         self.calls = calls
         self.log = None if spec.calls is None else call_log(spec, spec.calls)
@@ -83,7 +83,7 @@ class WorkerStage:
         self._fence.check_if_reachable()
         self.abandon()
         self.calls.hand_over()
-        epoch = self._first_epoch + batch_id
+        epoch = self._epoch_of(batch_id)
         if epoch == self._epoch:
             # What an abandoned attempt reported was not received.
             self._told -= self._told_now

@@ -117,24 +117,26 @@ def test_a_sink_that_was_emptied_between_two_starts_is_missed(tmp_path: Path, ow
         check_sinks(spec.graph, "job", owner.next_epoch(), config, batch=False)
 
 
+@pytest.mark.parametrize("first_epoch", [0, 7], ids=["from the beginning", "from a savepoint"])
 def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeated(
-    tmp_path: Path, owner: Ownership
+    tmp_path: Path, owner: Ownership, first_epoch: int
 ) -> None:
     """A sink may have committed the batch: decided anew, its output would differ and be dropped."""
     calls = tmp_path / "job" / CALLS_FOLDER
     spec = replace(
         sink_spec(literal_files(tmp_path / "out"), owner.next_epoch()),
         calls=CallStoreLocation(job_id="j", directory=str(calls)),
+        first_epoch=first_epoch,
     )
     config = JobConfig(parallelism=1, max_parallelism=8)
     check_sinks(spec.graph, "job", spec.fence, config, batch=False)
     batch_of_spark(owner, 0, "offsets")
-    for name in ("query.0.1.0", "query.0.1.1", "query.1.1.0"):
+    for name in (f"query.{first_epoch}.1.0", f"query.{first_epoch}.1.1", f"query.{first_epoch + 1}.1.0"):
         assert FileDecisions(calls).decide(name, b"decided")
     commit_epoch(dump_spec(spec), [written(spec, 7)], 0)
     check_sinks(spec.graph, "job", spec.fence, config, batch=False)
 
-    path = calls / DECISIONS_FOLDER / "query.0.1.1"
+    path = calls / DECISIONS_FOLDER / f"query.{first_epoch}.1.1"
     path.unlink()
     with pytest.raises(CorruptData, match="decisions of a micro-batch") as caught:
         check_sinks(spec.graph, "job", spec.fence, config, batch=False)
