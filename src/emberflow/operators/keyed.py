@@ -12,9 +12,9 @@ from typing import Any
 
 from emberflow.errors import shorten
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import Operator, Step
 from emberflow.operators.scope import Scope
+from emberflow.operators.watermark_merge import ChannelId
 from emberflow.state.entry import Cursor
 
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.stored_types import stored_type
-from emberflow.operators.channels import ChannelClock, ChannelId, SavedChannel
 from emberflow.operators.timers import TimerQueue
+from emberflow.operators.watermark_merge import ChannelClock, ChannelId, SavedChannel
 from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
 

@@ -22,7 +22,6 @@ from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
 from emberflow.operators.async_wait import AsyncWaitOperator
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator
 from emberflow.operators.host_services import HostServices
@@ -37,6 +36,7 @@ from emberflow.operators.operator import (
 )
 from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
+from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.specs import SinkSpec

@@ -12,10 +12,10 @@ from typing import Any
 from emberflow.event_time.timestamps import to_watermark
 from emberflow.event_time.watermarks import Watermark, WatermarkStrategy
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, function_behind, open_function
 from emberflow.operators.timestamp_assigner import assign_timestamps, or_none_yet
+from emberflow.operators.watermark_merge import ChannelId
 
 GENERATOR = "$generator"
 HIGHEST = "$highest"

@@ -11,8 +11,8 @@ from typing import Any
 
 from emberflow.errors import CheckpointUnusable, ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
-from emberflow.operators.channels import ChannelId, SavedChannel
 from emberflow.operators.scope import SavedScope
+from emberflow.operators.watermark_merge import ChannelId, SavedChannel
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import of_first_form
 from emberflow.savepoints.form import FrameKind, SourcePositions

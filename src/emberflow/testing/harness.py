@@ -20,12 +20,12 @@ from emberflow.connectors.sink import DiscardingSink
 from emberflow.errors import InvalidArgument
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.codecs import decode, encode
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.host_services import CallService, HostServices
 from emberflow.operators.operator import Receiver, function_behind, open_function
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
+from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.state.entry import Entry

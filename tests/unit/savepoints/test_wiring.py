@@ -10,7 +10,7 @@ import pytest
 from emberflow.engines.job.savepoint_start import keep_wiring
 from emberflow.errors import ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
-from emberflow.operators.channels import hold_channel
+from emberflow.operators.watermark_merge import hold_channel
 from emberflow.savepoints.wiring import Wiring, wiring_of
 from emberflow.testing import LOCAL
 

@@ -8,8 +8,8 @@ from enum import Enum
 from emberflow.engines.local.queues import Inbox, Item
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.operator import take
+from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange
 
 _EMPTY = Batch([])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emberflow.events.batch import Batch
-from emberflow.operators.channels import ChannelId
+from emberflow.operators.watermark_merge import ChannelId
 
 LIMIT_RECORDS = 8_000
 

@@ -19,11 +19,11 @@ from emberflow.events.fence import NO_FENCE, Fence
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.admission.gate import MemoryLedgers
 from emberflow.operators.agents.calls.durable_calls import CallLog
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.host_services import HostServices
 from emberflow.operators.operator import Receiver
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
+from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.capabilities import resolve_mode
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, Stage, StageKind, idle_timeouts, source_of
 from emberflow.plan.graphs.stage_channels import new_sources, stage_channels

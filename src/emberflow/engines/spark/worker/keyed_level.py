@@ -23,10 +23,10 @@ from emberflow.engines.spark.worker.packet_delivery import deliver
 from emberflow.engines.spark.worker.packing import key_groups
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, decisions, open_stage
 from emberflow.events.packets import Packet, decode_packet
-from emberflow.operators.channels import ChannelId
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
+from emberflow.operators.watermark_merge import ChannelId
 
 _LATEST_MS = 2**62
 """The latest time of Spark's timers: a pair of them must fit into 64 bits."""

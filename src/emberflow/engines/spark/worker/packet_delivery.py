@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.packets import Packet
-from emberflow.operators.channels import ChannelId, is_hold
 from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.watermark_merge import ChannelId, is_hold
 
 _EMPTY = Batch([])
 

@@ -15,8 +15,8 @@ from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause,
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.events.packets import Packet, encode_cut, encode_packet
-from emberflow.operators.channels import hold_channel
 from emberflow.operators.operator import Receiver
+from emberflow.operators.watermark_merge import hold_channel
 from emberflow.plan.graphs.job_graph import Exchange
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.specs import SinkSpec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
-from emberflow.operators.channels import ChannelClock, hold_channel
+from emberflow.operators.watermark_merge import ChannelClock, hold_channel
 
 A, B = (0, 0), (0, 1)
 
