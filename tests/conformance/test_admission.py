@@ -40,7 +40,7 @@ def test_all_workers_together_stay_within_requests_per_minute(host: Host) -> Non
 
 
 @on_every_host(hosts=[LOCAL_2, SPARK])
-def test_a_service_that_says_too_many_is_asked_less(host: Host) -> None:
+def test_a_service_that_says_too_many_is_called_less_often(host: Host) -> None:
     rate, count = 40, 240
     # A small bucket: what a service has saved up while it was asked less may be asked for as well, and rightly.
     with RateLimitedService(rate, burst=10) as service:
@@ -64,7 +64,7 @@ def test_calls_in_flight_of_all_tasks_stay_within_max_concurrent(host: Host) -> 
 
 
 @on_every_host(hosts=[SPARK])
-def test_a_source_slows_down_while_agents_have_their_hands_full(host: Host) -> None:
+def test_a_source_slows_down_while_agents_are_at_their_limit(host: Host) -> None:
     """Calls take longer than a micro-batch waits, so runs are parked; inputs beyond the limit stay in the source."""
     most, count, found = 5, 40, list[str]()
     with RateLimitedService(call_s=1.0) as service:

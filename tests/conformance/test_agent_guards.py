@@ -17,7 +17,7 @@ INPUTS = [(random.Random(13 * number).choice("abcd"), number) for number in rang
 
 
 @on_every_host
-def test_guards_give_the_same_everywhere_and_through_a_crash(host: Host, tmp_path: Path) -> None:
+def test_guards_have_the_same_results_on_every_host_and_across_a_crash(host: Host, tmp_path: Path) -> None:
     source = TestSource([*INPUTS[:20], Crash(), *INPUTS[20:]])
 
     run = host.run_to_files(lambda env: with_letters(env, env.add_source(source)), tmp_path)
@@ -34,13 +34,13 @@ def test_guards_give_the_same_everywhere_and_through_a_crash(host: Host, tmp_pat
 
 
 @on_every_host
-def test_a_fallback_model_answers_where_the_first_one_fails_or_refuses(host: Host) -> None:
+def test_a_fallback_model_answers_if_the_first_one_fails_or_throttles(host: Host) -> None:
     found = host.run(lambda env: asking_two_models(env, env.from_collection([1, 2])))
     assert sorted(found) == [(1, "by the small one"), (2, "by the small one")]
 
 
 @on_every_host(hosts=STREAMING_HOSTS)
-def test_people_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_path: Path) -> None:
+def test_approvals_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_path: Path) -> None:
     """The input falls silent; what is still to come comes all the same."""
     mended = tmp_path / "mended"
     inputs = [("ask", ""), ("remind", ""), ("broken", str(mended))]

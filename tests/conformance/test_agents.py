@@ -42,7 +42,7 @@ def test_inputs_of_a_key_wait_for_each_other(host: Host) -> None:
 
 
 @on_every_host
-def test_a_crash_repeats_nothing_and_forgets_nothing(host: Host, tmp_path: Path) -> None:
+def test_a_crash_neither_repeats_nor_loses_anything(host: Host, tmp_path: Path) -> None:
     first, second, third = INPUTS[:15], INPUTS[15:30], INPUTS[30:]
     source = TestSource([*first, Crash(), *second, Crash(), *third])
 
@@ -70,7 +70,7 @@ def test_a_failing_input_stops_the_job_by_default(host: Host) -> None:
 
 
 @on_every_host
-def test_watermarks_stay_behind_waiting_inputs(host: Host) -> None:
+def test_watermarks_do_not_overtake_inputs_in_flight(host: Host) -> None:
     """A window behind the agent must see every output before the watermark that closes it."""
     inputs = [(word, number) for number in range(30) for word in "abc"]
 

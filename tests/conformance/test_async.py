@@ -215,7 +215,7 @@ def test_an_error_that_is_not_retried_fails_the_step(host: Host) -> None:
 
 
 @on_every_host
-def test_when_attempts_are_used_up_the_step_fails(host: Host) -> None:
+def test_the_step_fails_when_all_attempts_have_failed(host: Host) -> None:
     with pytest.raises(StepFailed, match="ConnectionError: attempt 2"):
         host.run(
             lambda env: AsyncDataStream.unordered_wait_with_retry(
@@ -225,7 +225,7 @@ def test_when_attempts_are_used_up_the_step_fails(host: Host) -> None:
 
 
 @on_every_host
-def test_calls_behind_a_keyed_step_and_in_front_of_one(host: Host) -> None:
+def test_calls_after_and_before_a_keyed_step(host: Host) -> None:
     def build(env: Any) -> Any:
         summed = env.from_collection([("a", 1), ("b", 2), ("a", 3)]).key_by(lambda v: v[0]).sum(1)
         called = AsyncDataStream.ordered_wait(summed, call_pair, SECONDS_20)
@@ -344,7 +344,7 @@ def test_an_answer_or_a_timeout_that_is_not_a_list_fails_the_step(host: Host) ->
 
 
 @on_every_host
-def test_what_is_no_coroutine_function_is_refused(host: Host) -> None:
+def test_a_function_that_is_not_a_coroutine_function_is_rejected(host: Host) -> None:
     env = host.environment()
     with pytest.raises(InvalidArgument, match="async def"):
         AsyncDataStream.ordered_wait(env.from_collection([1]), len, SECONDS_20)  # pyright: ignore[reportArgumentType]

@@ -189,7 +189,7 @@ class Locked:
 
 
 @on_every_host
-def test_a_key_that_cannot_be_given_to_a_task(host: Host) -> None:
+def test_a_key_that_cannot_be_assigned_to_a_task(host: Host) -> None:
     with pytest.raises(KeySelectorFailed) as error:
         host.run(lambda env: env.set_parallelism(2).from_collection([1]).key_by(Locked).sum().name("locked"))
     parts_of(error, "the key Locked(1)", "step 'locked'", "cannot pickle", "what to do", "key_by()")
@@ -341,7 +341,7 @@ def test_two_steps_with_one_uid(host: Host) -> None:
 
 
 @on_every_host
-def test_what_is_no_function(host: Host) -> None:
+def test_an_object_that_is_not_a_function(host: Host) -> None:
     env = host.environment()
     stream = env.from_collection([1])
     for wrong in (
@@ -360,7 +360,7 @@ def test_what_is_no_function(host: Host) -> None:
 
 
 @on_every_host
-def test_a_failed_program_goes_on_when_it_is_mended(host: Host, tmp_path: Path) -> None:
+def test_a_failed_program_continues_after_it_was_fixed(host: Host, tmp_path: Path) -> None:
     folder, calls = tmp_path / "checkpoints", tmp_path / "mended"
 
     def fragile(value: int) -> int:

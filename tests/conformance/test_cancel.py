@@ -73,7 +73,7 @@ def test_a_map_that_hangs(host: Host, tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 @on_every_host(hosts=LOCAL_HOSTS)
-def test_a_call_that_swallows_its_cancellation(
+def test_a_call_that_suppresses_its_cancellation(
     host: Host, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emberflow.engines.local.job._PATIENCE_S", 0.05)
@@ -123,7 +123,7 @@ def test_leaving_the_block_of_execute_and_collect(tmp_path: Path) -> None:
     # Comes back.
 
 
-def test_an_abandoned_job_commits_nothing_any_more(tmp_path: Path) -> None:
+def test_an_abandoned_job_commits_nothing(tmp_path: Path) -> None:
     sign = tmp_path / "sign"
     env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
     env.add_source(TestSource([1, 2])).map(Hangs(sign, 1.5)).sink_to(literal_files(tmp_path / "out"))

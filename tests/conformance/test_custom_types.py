@@ -103,7 +103,7 @@ def test_enums_named_tuples_and_slots_as_keys(host: Host) -> None:
 
 
 @on_every_host
-def test_classes_made_inside_a_function(host: Host) -> None:
+def test_classes_defined_inside_a_function(host: Host) -> None:
     @dataclass(frozen=True)
     class Inner:
         n: int
@@ -117,7 +117,7 @@ def test_classes_made_inside_a_function(host: Host) -> None:
 
 
 @on_every_host
-def test_functions_may_close_over_what_the_program_defines(host: Host) -> None:
+def test_functions_may_close_over_names_of_the_program(host: Host) -> None:
     table = {"a": 1, "b": 2}
     out = host.run(lambda env: env.from_collection(["a", "b", "a"]).map(lambda key: table[key]).map(str))
     assert out == ["1", "2", "1"]

@@ -65,7 +65,7 @@ def test_pandas_and_arrow_tables_on_local() -> None:
         assert sorted(frame.to_pandas().itertuples(index=False, name=None)) == TOTALS
 
 
-def test_rows_without_names_are_refused_on_local() -> None:
+def test_rows_without_names_are_rejected_on_local() -> None:
     with pytest.raises(InvalidArgument, match="has no column names"):
         totals(local(), [1, 2]).to_dataframe("user string, total long")
 

@@ -130,7 +130,7 @@ def test_a_filter_that_keeps_nothing(host: Host) -> None:
 
 
 @on_every_host
-def test_map_flat_map_and_filter_behind_key_by(host: Host) -> None:
+def test_map_flat_map_and_filter_after_key_by(host: Host) -> None:
     records = [("a", "x"), ("b", "y"), ("a", "z"), ("a", "w")]
     out = host.run(lambda env: env.from_collection(records).key_by(lambda v: v[0]).map(Numbered()))
     assert per_key(out) == {"a": [("a", "x", 1), ("a", "z", 2), ("a", "w", 3)], "b": [("b", "y", 1)]}

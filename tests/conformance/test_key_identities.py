@@ -16,7 +16,7 @@ TWINS: list[tuple[Any, Any]] = [("plumless", "buckeroo"), (1, 2**32)]
 
 
 @on_every_host(hosts=STREAMING_HOSTS)
-def test_keys_of_one_hash_get_answers_of_their_own(host: Host, tmp_path: Path) -> None:
+def test_keys_with_equal_hashes_get_separate_answers(host: Host, tmp_path: Path) -> None:
     assert all(stable_hash(first) == stable_hash(second) for first, second in TWINS)
     firsts, seconds = zip(*TWINS, strict=True)
     # The second of a pair makes its calls when those of the first are in the log.

@@ -101,7 +101,7 @@ def test_aggregates_over_plain_numbers(host: Host) -> None:
 
 
 @on_every_host
-def test_aggregates_leave_their_input_alone(host: Host) -> None:
+def test_aggregates_do_not_modify_their_input(host: Host) -> None:
     records = [{"k": "a", "n": 1}, {"k": "a", "n": 4}]
 
     def build(env: Any) -> Any:

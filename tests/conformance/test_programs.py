@@ -29,7 +29,7 @@ def test_a_bounded_program_ends(host: Host) -> None:
 
 
 @on_every_host
-def test_an_empty_collection_gives_nothing(host: Host) -> None:
+def test_an_empty_collection_emits_nothing(host: Host) -> None:
     assert host.run(lambda env: env.from_collection([]).key_by(lambda v: v).reduce(lambda a, b: a)) == []
 
 
@@ -46,7 +46,7 @@ def test_a_limit_stops_the_job(host: Host) -> None:
 
 
 @on_every_host
-def test_a_limit_above_the_size_gives_all(host: Host) -> None:
+def test_a_limit_above_the_size_returns_everything(host: Host) -> None:
     assert host.run(lambda env: env.from_collection([1, 2]), limit=5) == [1, 2]
 
 
@@ -171,7 +171,7 @@ def test_an_environment_runs_one_program_after_another(host: Host) -> None:
 
 
 @on_every_host
-def test_a_program_without_a_sink_is_refused(host: Host) -> None:
+def test_a_program_without_a_sink_is_rejected(host: Host) -> None:
     env = host.environment()
     env.from_collection([1])
     with pytest.raises(InvalidArgument, match=r"no sink.*\n.*execute_and_collect"):

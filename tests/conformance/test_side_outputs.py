@@ -67,7 +67,7 @@ def test_side_outputs_from_elements_and_timers(host: Host) -> None:
 
 
 @on_every_host
-def test_what_nobody_asked_for_is_dropped(host: Host) -> None:
+def test_an_unused_side_output_is_dropped(host: Host) -> None:
     assert host.run(lambda env: env.from_collection([1, 2, 11]).process(Sort())) == [1, 2, 11]
 
 
@@ -92,7 +92,7 @@ def test_a_side_chain_has_steps_keys_and_side_outputs_of_its_own(host: Host) -> 
 
 
 @on_every_host
-def test_a_side_output_of_a_side_output_is_refused(host: Host) -> None:
+def test_a_side_output_of_a_side_output_is_rejected(host: Host) -> None:
     env = host.environment()
     side = env.from_collection([1]).process(Sort()).get_side_output(ODD)
     with pytest.raises(InvalidArgument, match="big"):

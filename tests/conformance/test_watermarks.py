@@ -249,7 +249,7 @@ def test_a_later_strategy_replaces_an_earlier_one(host: Host) -> None:
 
 
 @on_every_host(hosts=STREAMING_HOSTS)
-def test_a_generator_behind_several_channels_comes_to_its_end_and_stays_there(
+def test_a_generator_after_several_channels_reaches_the_end_of_time_and_stays_there(
     host: Host, tmp_path: Path
 ) -> None:
     """Channels end one after another; started again, the program has nothing left to do."""

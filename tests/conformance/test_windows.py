@@ -183,7 +183,7 @@ def test_late_records_are_dropped_in_streaming_and_kept_in_batch(host: Host) -> 
 
 
 @on_every_host
-def test_windows_behind_windows(host: Host) -> None:
+def test_windows_after_windows(host: Host) -> None:
     # A window's result has the window's last millisecond as its time: five of them fall into one of 25.
     records = [("a", stamp) for stamp in range(50)]
     out = windowed(
@@ -208,7 +208,7 @@ def test_windows_need_event_time(host: Host) -> None:
 
 
 @on_every_host
-def test_impossible_windows_are_refused(host: Host) -> None:
+def test_impossible_windows_are_rejected(host: Host) -> None:
     env = host.environment()
     for make in (
         lambda: TumblingEventTimeWindows.of(0),

@@ -55,7 +55,7 @@ def test_a_bucket_with_settings(bucket_server: BucketServer) -> None:
 
 
 @pytest.mark.parametrize("address", ["redis://u:hidden@host/0", "ftp://host/x"], ids=["redis", "ftp"])
-def test_an_unknown_kind_names_those_there_are(address: str) -> None:
+def test_an_unknown_kind_of_address_names_the_supported_ones(address: str) -> None:
     with pytest.raises(InvalidArgument, match="there is no call store for") as caught:
         open_store(address, "job")
     for known in ("a path", "file://", "postgresql://", "s3://", "gs://", "abfs://", "hdfs://"):
@@ -64,7 +64,7 @@ def test_an_unknown_kind_names_those_there_are(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "s3://"], ids=["empty", "only-a-scheme"])
-def test_no_place_is_refused(address: str) -> None:
+def test_an_address_without_a_place_is_rejected(address: str) -> None:
     with pytest.raises(InvalidArgument, match="does not name a place"):
         open_store(address, "job")
 
@@ -77,7 +77,7 @@ def test_no_place_is_refused(address: str) -> None:
     ],
     ids=["psycopg", "pyarrow"],
 )
-def test_a_missing_package_says_what_to_install(package: str, address: str, extra: str) -> None:
+def test_a_missing_package_names_the_extra_to_install(package: str, address: str, extra: str) -> None:
     code = f"""
 import sys
 sys.modules[{package!r}] = None

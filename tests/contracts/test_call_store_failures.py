@@ -51,7 +51,7 @@ def own_bucket() -> Iterator[BucketServer]:
 
 @pytest.mark.parametrize("place", ON_DISK, indirect=True)
 class TestDisks:
-    def test_what_was_on_disk_and_is_cut_off_is_an_error(self, opened: Opened, place: Place) -> None:
+    def test_truncating_synced_data_is_an_error(self, opened: Opened, place: Place) -> None:
         writer = opened()
         writer.append([b"first"], sync=True)
         writer.append([b"second", b"third"], sync=True)
@@ -84,7 +84,7 @@ class TestDisks:
                     opened().read_new()
             path.write_bytes(whole)
 
-    def test_an_object_of_the_version_before_may_be_torn_but_not_damaged(
+    def test_an_object_of_the_previous_version_may_be_truncated_but_not_corrupted(
         self, opened: Opened, place: Place
     ) -> None:
         if place.kind == "files":
@@ -104,7 +104,9 @@ class TestDisks:
             with pytest.raises(CorruptData, match=str(path)):
                 opened().read_new()
 
-    def test_a_full_disk_fails_and_goes_on_when_there_is_space(self, opened: Opened, place: Place) -> None:
+    def test_an_append_fails_on_a_full_disk_and_works_when_there_is_space(
+        self, opened: Opened, place: Place
+    ) -> None:
         reader = opened()
         with appender(place, "fill-the-disk") as child:
             assert child.finish() == ["CallLogFailed", "done"]
@@ -120,7 +122,7 @@ class TestDisks:
 
         assert read_all(opened(), child.owner) in ([b"old"], [b"old", b"new"])
 
-    def test_a_place_that_is_no_directory_fails(self, opened: Opened, place: Place) -> None:
+    def test_a_place_that_is_not_a_directory_fails(self, opened: Opened, place: Place) -> None:
         place.folder.parent.mkdir(parents=True)
         place.folder.write_bytes(b"in the way")
         store = opened()
@@ -131,7 +133,7 @@ class TestDisks:
 
 
 class TestPostgres:
-    def test_comes_back_after_a_restart_with_its_lease(self, own_server: PostgresServer) -> None:
+    def test_reconnects_after_a_restart_with_its_lease(self, own_server: PostgresServer) -> None:
         place = Place(kind="postgres", address=own_server.dsn, job_id="restart", patience_s=60)
         writer, reader = place.open(), place.open()
         writer.append([b"1"], sync=True)
@@ -170,7 +172,7 @@ class TestPostgres:
         assert len(numbers) > last
         reader.close()
 
-    def test_a_server_that_is_away_is_a_failure(self, own_server: PostgresServer) -> None:
+    def test_an_unreachable_server_is_a_failure(self, own_server: PostgresServer) -> None:
         place = Place(kind="postgres", address=own_server.dsn, job_id="away", patience_s=0.5)
         store, never = place.open(), place.open()
         store.append([b"1"], sync=True)
@@ -199,7 +201,7 @@ class TestPostgres:
         store.close()
         never.close()
 
-    def test_a_server_that_stopped_answering_is_a_failure(
+    def test_a_server_that_stops_responding_is_a_failure(
         self, own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(pg, "ANSWER_S", 1)
@@ -231,7 +233,7 @@ class TestPostgres:
         ],
         ids=["wrong-password", "no-database", "unquoted", "unreadable", "unknown-setting", "no-server"],
     )
-    def test_errors_help_and_tell_no_password(
+    def test_errors_are_helpful_and_contain_no_password(
         self, postgres_server: PostgresServer, broken: object, way_out: str
     ) -> None:
         assert callable(broken)
@@ -242,7 +244,7 @@ class TestPostgres:
         assert caught.value.cause
         assert_tells_no_secret(caught.value)
 
-    def test_a_user_without_rights_is_told_so(self, own_server: PostgresServer) -> None:
+    def test_a_user_without_permissions_gets_a_clear_error(self, own_server: PostgresServer) -> None:
         with psycopg.connect(own_server.dsn) as connection:
             connection.execute("create user guest password 'guest'")
         dsn = f"postgresql://guest:guest@127.0.0.1:{own_server.port}/postgres"
@@ -250,7 +252,7 @@ class TestPostgres:
             PostgresCallStore(dsn, "job").read_new()
         assert "grant the user the permission to create" in caught.value.way_out
 
-    def test_a_server_that_never_waits_for_its_disk_does_so_for_us(self, own_server: PostgresServer) -> None:
+    def test_a_server_with_synchronous_commit_off_syncs_our_appends(self, own_server: PostgresServer) -> None:
         with psycopg.connect(own_server.dsn, autocommit=True) as connection:
             connection.execute("alter system set synchronous_commit = off")
             connection.execute("select pg_reload_conf()")
@@ -261,7 +263,7 @@ class TestPostgres:
         assert connection.execute("show synchronous_commit").fetchone() == ("on",)
         connection.close()
 
-    def test_tables_of_another_format_are_refused(self, own_server: PostgresServer) -> None:
+    def test_tables_of_another_format_are_rejected(self, own_server: PostgresServer) -> None:
         PostgresCallStore(own_server.dsn, "job").read_new()
         with psycopg.connect(own_server.dsn) as connection:
             connection.execute("update emberflow_call_schema set version = 2")
@@ -303,7 +305,7 @@ class TestPostgres:
         for store in (writer, reader):
             store.close()
 
-    def test_many_processes_may_make_the_tables(self, own_server: PostgresServer) -> None:
+    def test_many_processes_may_create_the_tables(self, own_server: PostgresServer) -> None:
         place = Place(kind="postgres", address=own_server.dsn, job_id="first")
         with appender(place, "append", "3") as first, appender(place, "append", "3") as second:
             first.finish()
@@ -313,7 +315,7 @@ class TestPostgres:
 
 class TestBuckets:
     @pytest.mark.slow
-    def test_a_server_that_is_away_is_a_failure(self, own_bucket: BucketServer) -> None:
+    def test_an_unreachable_server_is_a_failure(self, own_bucket: BucketServer) -> None:
         attempts: list[Callable[[ObjectCallStore], object]] = [
             lambda store: store.append([b"2"], sync=True),
             lambda store: store.read_new(),
@@ -346,7 +348,7 @@ class TestBuckets:
             assert_tells_no_secret(caught.value)
 
     @pytest.mark.slow
-    def test_a_failure_in_the_background_is_met_by_the_next_append(self, own_bucket: BucketServer) -> None:
+    def test_a_background_failure_is_raised_by_the_next_append(self, own_bucket: BucketServer) -> None:
         store = ObjectCallStore(f"{own_bucket.uri}/calls?{own_bucket.settings}")
         store.append([b"1"], sync=False)
         own_bucket.stop()
@@ -373,14 +375,14 @@ class TestBuckets:
             store.append([b"1"], sync=True)
         assert_tells_no_secret(caught.value)
 
-    def test_an_address_that_cannot_be_is_a_failure(self) -> None:
+    def test_an_invalid_address_is_a_failure(self) -> None:
         with pytest.raises(CallLogFailed, match="cannot be opened") as caught:
             ObjectCallStore(f"s3://a:{PASSWORD[:4]}@bucket/x?no_such_setting=1")
         assert_tells_no_secret(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["objects", "bucket", "postgres"])
-def test_whoever_was_removed_while_it_lives_fails(kind: str, place_of: MakePlace) -> None:
+def test_a_live_process_whose_part_was_removed_fails(kind: str, place_of: MakePlace) -> None:
     place = replace(place_of(kind), patience_s=1)
     store, other = place.open(), place.open()
     store.append([b"1"], sync=True)

@@ -25,7 +25,7 @@ def elsewhere(place: Place, owner: str) -> None:
 
 
 class TestRecords:
-    def test_come_in_order_and_once(self, opened: Opened) -> None:
+    def test_are_returned_in_order_and_once(self, opened: Opened) -> None:
         writer, reader = opened(), opened()
         writer.append([b"1", b"2"], sync=True)
         first = read_all(reader, writer.owner)
@@ -36,7 +36,7 @@ class TestRecords:
         assert read_all(reader, writer.owner) == [b"3", b"", b"4" * 100_000]
         assert reader.read_new() == []
 
-    def test_are_read_by_every_other_owner_but_not_by_oneself(self, opened: Opened) -> None:
+    def test_are_read_by_every_other_owner_but_not_by_their_own(self, opened: Opened) -> None:
         stores = [opened() for _ in range(3)]
         for store in stores:
             store.append([store.owner.encode()], sync=True)
@@ -46,7 +46,7 @@ class TestRecords:
             assert sorted(store.read_new()) == [(owner, [owner.encode()]) for owner in others]
             assert store.owners() == others
 
-    def test_unsynced_ones_are_seen_soon_and_in_order(self, opened: Opened) -> None:
+    def test_unsynced_ones_become_visible_soon_and_in_order(self, opened: Opened) -> None:
         writer, reader = opened(), opened()
         seen: list[bytes] = []
 
@@ -62,14 +62,14 @@ class TestRecords:
 
         assert seen + read_all(reader, writer.owner) == [b"1", b"2", b"3", b"4", b"5"]
 
-    def test_unsynced_ones_are_there_after_a_close(self, opened: Opened) -> None:
+    def test_unsynced_ones_exist_after_a_close(self, opened: Opened) -> None:
         writer, reader = opened(), opened()
         writer.append([b"1"], sync=False)
         writer.close()
 
         assert read_all(reader, writer.owner) == [b"1"]
 
-    def test_of_two_jobs_do_not_meet(self, opened: Opened, place: Place) -> None:
+    def test_of_two_jobs_are_separate(self, opened: Opened, place: Place) -> None:
         other = Place(
             kind=place.kind, address=place.address, job_id=place.job_id + "x", settings=place.settings
         ).open()
@@ -80,7 +80,7 @@ class TestRecords:
         assert mine.owners() == []
         other.close()
 
-    def test_nothing_is_there_before_the_first(self, opened: Opened) -> None:
+    def test_there_are_none_before_the_first_append(self, opened: Opened) -> None:
         store = opened()
 
         assert store.read_new() == []
@@ -90,7 +90,7 @@ class TestRecords:
         store.replace([])
         assert opened().read_new() == []
 
-    def test_published_ones_are_seen_at_once(self, opened: Opened) -> None:
+    def test_published_ones_are_visible_at_once(self, opened: Opened) -> None:
         writer, reader = opened(), opened()
         writer.publish()
         writer.append([b"1"], sync=False)
@@ -101,7 +101,7 @@ class TestRecords:
 
 
 class TestReplace:
-    def test_gives_the_new_ones_only(self, opened: Opened) -> None:
+    def test_returns_the_new_ones_only(self, opened: Opened) -> None:
         writer, early = opened(), opened()
         writer.append([b"1", b"2"], sync=True)
         assert read_all(early, writer.owner) == [b"1", b"2"]
@@ -174,7 +174,7 @@ class TestReadingWhatMoves:
 
 
 class TestProcesses:
-    def test_two_at_once_lose_nothing(self, opened: Opened, place: Place) -> None:
+    def test_two_concurrent_ones_lose_nothing(self, opened: Opened, place: Place) -> None:
         reader = opened()
         seen: dict[str, list[bytes]] = {}
 
@@ -192,9 +192,7 @@ class TestProcesses:
         expected = [record(number) for number in range(60 * GROUP)]
         assert seen == {first.owner: expected, second.owner: expected}
 
-    def test_a_killed_one_is_dead_and_all_it_was_promised_is_there(
-        self, opened: Opened, place: Place
-    ) -> None:
+    def test_a_killed_one_is_dead_and_everything_it_synced_exists(self, opened: Opened, place: Place) -> None:
         reader = opened()
         chance = random.Random(7)
         with appender(place, "append-for-ever") as child:
@@ -212,7 +210,7 @@ class TestProcesses:
         reader.remove(child.owner)
         assert reader.owners() == []
 
-    def test_one_that_stands_still_counts_as_dead(self, opened: Opened, place: Place) -> None:
+    def test_one_that_hangs_counts_as_dead(self, opened: Opened, place: Place) -> None:
         """Where its lock may outlive it: a held lock on the same machine is in `test_file_leases.py`."""
         reader = opened()
         with appender(place, "hold") as child:
@@ -224,7 +222,7 @@ class TestProcesses:
             child.signal(signal.SIGCONT)
             until(lambda: reader.alive(child.owner))
 
-    def test_one_that_lives_stays_alive_without_appending(self, opened: Opened, place: Place) -> None:
+    def test_a_live_one_stays_alive_without_appending(self, opened: Opened, place: Place) -> None:
         reader = opened()
         with appender(place, "hold") as child, appender(place, "hold") as other:
             assert child.line() == other.line() == "holding"
@@ -235,7 +233,7 @@ class TestProcesses:
             until(lambda: [reader.alive(child.owner), reader.alive(other.owner)] == [True, False])
             assert reader.alive(child.owner)
 
-    def test_one_that_closes_is_dead_at_once_and_its_part_stays(self, opened: Opened) -> None:
+    def test_one_that_closes_is_dead_at_once_and_its_part_is_kept(self, opened: Opened) -> None:
         writer, reader = opened(), opened()
         writer.append([b"1"], sync=True)
         assert reader.alive(writer.owner)
@@ -244,14 +242,14 @@ class TestProcesses:
         assert not reader.alive(writer.owner)
         assert read_all(reader, writer.owner) == [b"1"]
 
-    def test_nobody_knows_a_stranger(self, opened: Opened) -> None:
+    def test_an_unknown_owner_is_not_alive(self, opened: Opened) -> None:
         store = opened()
         assert not store.alive("1-nobody")
         store.remove("1-nobody")
 
 
 class TestRemove:
-    def test_takes_one_part_and_may_be_repeated(self, opened: Opened) -> None:
+    def test_removes_one_part_and_is_idempotent(self, opened: Opened) -> None:
         gone, kept, reader = opened(), opened(), opened()
         gone.append([b"1"], sync=True)
         kept.append([b"2"], sync=True)

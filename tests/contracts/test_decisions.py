@@ -27,7 +27,7 @@ def decisions_at(place: Place) -> DecisionStore:
 
 
 @everywhere
-def test_the_first_one_stays(place: Place) -> None:
+def test_the_first_one_wins(place: Place) -> None:
     one, other = decisions_at(place), decisions_at(place)
     assert one.find("query.7.1.0") is None
 
@@ -50,7 +50,7 @@ def test_a_forgotten_one_is_gone(place: Place) -> None:
 
 
 @where_one_wins
-def test_of_many_at_once_one_wins(place: Place) -> None:
+def test_of_many_concurrent_ones_one_wins(place: Place) -> None:
     stores = [decisions_at(place) for _ in range(8)]
     won: list[int] = []
     together = threading.Barrier(len(stores))
@@ -71,7 +71,7 @@ def test_of_many_at_once_one_wins(place: Place) -> None:
 
 
 @everywhere
-def test_calls_and_decisions_leave_each_other_alone(place: Place, opened: Opened) -> None:
+def test_calls_and_decisions_do_not_interfere(place: Place, opened: Opened) -> None:
     store, calls = decisions_at(place), opened()
     store.decide("query.0.1.0", b"decided")
     calls.append([b"a call"], sync=True)

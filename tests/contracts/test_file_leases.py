@@ -26,7 +26,7 @@ def much_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: now_s() + 3_600)
 
 
-def test_a_process_that_stands_still_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_process_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(kind="files", address=str(tmp_path), job_id="job")
     reader = place.open()
     with appender(place, "hold") as child:
@@ -39,7 +39,7 @@ def test_a_process_that_stands_still_lives(tmp_path: Path, monkeypatch: pytest.M
         until(lambda: not reader.alive(child.owner))
 
 
-def test_a_process_on_another_machine_lives_as_long_as_it_beats(
+def test_a_process_on_another_machine_is_alive_as_long_as_it_sends_heartbeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(kind="files", address=str(tmp_path), job_id="job")
@@ -52,7 +52,7 @@ def test_a_process_on_another_machine_lives_as_long_as_it_beats(
         until(lambda: not reader.alive(child.owner))
 
 
-def test_an_action_of_a_process_with_a_late_heartbeat_is_not_begun_again(
+def test_an_action_of_a_process_with_a_late_heartbeat_is_not_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = StoredCallLog(FileCallStore(tmp_path, lease_s=LEASE_S), claims=True)

@@ -88,7 +88,7 @@ def start(
         ]
     ],
 )
-def test_answers_come_along(
+def test_answers_are_copied_with_the_savepoint(
     before: str, after: str, how: str, place_of: MakePlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = address_of(before, place_of)
@@ -138,13 +138,13 @@ def test_a_job_that_moves_its_log_back_needs_no_address(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_place_that_cannot_be_known(left: str, expected: str, tmp_path: Path) -> None:
+def test_a_place_that_only_the_job_knows(left: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / PLACE).write_text(left)
     with pytest.raises((CorruptData, CheckpointUnusable), match=expected):
         noted_place(tmp_path)
 
 
-def test_the_form_of_a_place_is_kept(tmp_path: Path) -> None:
+def test_the_stored_format_of_a_place(tmp_path: Path) -> None:
     address = "postgresql://ann@db.example/calls"
     (tmp_path / PLACE).write_text(json.dumps({"format": 1, "call_store": address, "whole": True}))
     assert noted_place(tmp_path) == address
@@ -181,7 +181,7 @@ class Disturbed(FileCallStore):
         self._files = Listing(directory, happens)
 
 
-def test_a_part_that_is_replaced_while_it_is_copied_is_there(tmp_path: Path) -> None:
+def test_a_part_that_is_replaced_while_it_is_copied_is_not_lost(tmp_path: Path) -> None:
     job = FileCallStore(tmp_path / "calls")
     job.append([b"1", b"2"], sync=True)
     store = Disturbed(tmp_path / "calls", lambda: job.replace([b"2"]))
@@ -193,7 +193,7 @@ def test_a_part_that_is_replaced_while_it_is_copied_is_there(tmp_path: Path) -> 
     assert copied(tmp_path / "savepoint") == [b"2"]
 
 
-def test_a_part_that_is_taken_over_while_it_is_copied_is_there(tmp_path: Path) -> None:
+def test_a_part_that_is_taken_over_while_it_is_copied_is_not_lost(tmp_path: Path) -> None:
     ended, heir = FileCallStore(tmp_path / "calls"), FileCallStore(tmp_path / "calls")
     ended.append([b"1"], sync=True)
     ended.close()

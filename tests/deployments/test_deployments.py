@@ -67,7 +67,7 @@ def test_spark_connect_batch(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.nightly
-def test_a_session_of_the_caller(tmp_path: Path) -> None:
+def test_a_callers_session(tmp_path: Path) -> None:
     assert run("classic", "STREAMING", tmp_path) == expected("STREAMING")
 
 
@@ -88,7 +88,7 @@ FAILED = [
         pytest.param("connect", marks=pytest.mark.connect),
     ],
 )
-def test_dataframes_in_a_session_of_the_caller(tmp_path: Path, kind: str) -> None:
+def test_dataframes_in_a_callers_session(tmp_path: Path, kind: str) -> None:
     done = run_program(tmp_path, FRAMES, kind)
     lines = done.stdout.splitlines()
     assert [line for line in lines if line.startswith("result ")] == [

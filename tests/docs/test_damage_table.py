@@ -26,13 +26,13 @@ LISTED = {
 """What docs/operations.md calls them, and examples; any other name there is a file's."""
 
 
-def test_the_table_is_the_one_that_is_tested() -> None:
+def test_the_table_in_the_docs_is_the_tested_one() -> None:
     text = PAGE.read_text(encoding="utf-8")
     shown = text.partition("<!-- damage table -->")[2].partition("<!-- end of damage table -->")[0]
     assert shown.strip() == table(), "python -m tests.docs.test_damage_table writes it"
 
 
-def test_every_file_of_the_directory_has_a_line() -> None:
+def test_every_file_of_the_directory_has_a_row() -> None:
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     section = text.partition("## The checkpoint directory")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
@@ -47,7 +47,7 @@ def test_every_file_of_the_directory_has_a_line() -> None:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *SAVEPOINT], ids=lambda kind: kind.file)
-def test_every_line_is_checked_by_a_test(kind: Kind) -> None:
+def test_every_row_is_checked_by_a_test(kind: Kind) -> None:
     assert bool(kind.hosts) != bool(kind.test)
     assert kind.hosts or (ROOT / kind.test).is_file()
 

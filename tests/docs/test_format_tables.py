@@ -26,7 +26,7 @@ class Format(NamedTuple):
 
 
 GOLDEN = "tests/golden/test_golden.py"
-JOBS = "tests/golden/test_stored_job.py::test_a_stored_job_goes_on"
+JOBS = "tests/golden/test_stored_job.py::test_a_stored_job_continues"
 FORMATS = [
     Format(
         "checkpoint directory (`emberflow.json`)",
@@ -49,7 +49,7 @@ FORMATS = [
         "engines/local/sealed_rows.py:SealedRows",
         (
             JOBS,
-            "tests/unit/engines/local/test_store_damage.py::test_a_database_of_the_version_before_is_read",
+            "tests/unit/engines/local/test_store_damage.py::test_a_database_of_the_previous_version_is_read",
         ),
     ),
     Format(
@@ -58,7 +58,7 @@ FORMATS = [
         "1",
         "operators/group_layout.py:GroupLayout.commit",
         (
-            "tests/golden/test_group_state.py::test_a_stored_group_goes_on",
+            "tests/golden/test_group_state.py::test_a_stored_group_continues",
             "tests/golden/test_spark_forms.py::test_the_state_of_a_key_group",
         ),
     ),
@@ -68,8 +68,8 @@ FORMATS = [
         "1",
         "operators/agents/agent_run.py:AgentRun.save",
         (
-            "tests/golden/test_agent_state.py::test_a_run_in_flight_goes_on",
-            "tests/golden/test_guard_state.py::test_guards_at_work_go_on",
+            "tests/golden/test_agent_state.py::test_a_stored_run_in_flight_continues",
+            "tests/golden/test_guard_state.py::test_guards_in_flight_continue",
         ),
     ),
     Format(
@@ -77,7 +77,7 @@ FORMATS = [
         "emberflow.durable.stores.framing:NEWEST",
         "2",
         "durable/stores/framing.py:as_part",
-        (JOBS, "tests/unit/durable/test_log_damage.py::test_a_part_of_the_version_before_is_read"),
+        (JOBS, "tests/unit/durable/test_log_damage.py::test_a_part_of_the_previous_version_is_read"),
     ),
     Format(
         "call log in Postgres",
@@ -112,7 +112,7 @@ FORMATS = [
         "128 bits",
         "ids of 32 bits",
         "events/identity.py:identity_of",
-        (f"{GOLDEN}::test_identities", f"{GOLDEN}::test_state_under_uids_of_the_first_form"),
+        (f"{GOLDEN}::test_identities", f"{GOLDEN}::test_state_with_uids_of_the_first_format"),
     ),
     Format(
         "key group of a key",
@@ -135,7 +135,7 @@ FORMATS = [
         "engines/spark/driver/offsets.py:OffsetPlanner",
         (
             "tests/golden/test_spark_forms.py::test_offsets_of_a_source",
-            "tests/golden/test_spark_forms.py::test_offsets_that_do_not_say_where_their_batch_began",
+            "tests/golden/test_spark_forms.py::test_offsets_without_the_start_of_their_batch",
         ),
     ),
     Format(
@@ -150,14 +150,14 @@ FORMATS = [
         "emberflow.plan.agents.agent_plan:VERSION",
         "",
         "plan/agents/agent_plan.py:AgentPlan.to_json",
-        ("tests/golden/test_agent_plan.py::test_a_stored_plan_is_the_plan_of_today",),
+        ("tests/golden/test_agent_plan.py::test_a_stored_plan_equals_the_current_plan",),
     ),
     Format(
         "ledger of a file sink",
         "emberflow.connectors.files.commit_ledger:VERSION",
         "1",
         "connectors/files/commit_ledger.py:CommitLedger.commit",
-        ("tests/unit/connectors/files/test_file_sink.py::test_the_ledgers_form_is_kept",),
+        ("tests/unit/connectors/files/test_file_sink.py::test_the_format_of_the_ledger_has_not_changed",),
     ),
     Format(
         "dead letter",
@@ -222,7 +222,7 @@ TABLES = {"formats": format_table, "records": type_table}
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_table_is_the_codes(name: str) -> None:
+def test_the_tables_match_the_code(name: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
     shown = text.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
     assert shown.strip() == TABLES[name](), "python -m tests.docs.test_format_tables writes it"

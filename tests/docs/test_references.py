@@ -50,7 +50,7 @@ def file_of(name: str) -> Path | None:
 
 
 @each_document
-def test_links_lead_somewhere(path: Path) -> None:
+def test_link_targets_exist(path: Path) -> None:
     wrong: list[str] = []
     for link in links(path):
         if link.startswith(("https://", "http://")):
@@ -124,7 +124,7 @@ def test_make_targets_and_extras_exist() -> None:
             assert set(names.split(",")) <= extras, path
 
 
-def test_command_lines_are_understood(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_lines_are_valid(capsys: pytest.CaptureFixture[str]) -> None:
     """Options of `emberflow …` lines are those of its parser; nothing is run."""
     lines = [
         shlex.split(line, comments=True)[1:]

@@ -33,11 +33,11 @@ def stored() -> AgentPlan:
     return AgentPlan.from_json(FILE.read_text(encoding="utf-8"))
 
 
-def test_a_stored_plan_is_the_plan_of_today() -> None:
+def test_a_stored_plan_equals_the_current_plan() -> None:
     assert stored() == plan_now()
 
 
-def test_a_stored_plan_triggers_alike() -> None:
+def test_a_stored_plan_has_the_same_triggers() -> None:
     then, now = Routes(stored()), Routes(plan_now())
     triggered = [[item.name for item in then.triggered_by(event)] for event in EVENTS]
     assert triggered == [

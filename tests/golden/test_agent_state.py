@@ -30,7 +30,7 @@ def in_flight() -> bytes:
     return data
 
 
-def test_a_run_in_flight_goes_on() -> None:
+def test_a_stored_run_in_flight_continues() -> None:
     if UPDATE and not FILE.exists():
         FILE.write_bytes(in_flight())
     entry, saved, stored = decode(FILE.read_bytes())
@@ -50,7 +50,7 @@ def test_a_run_in_flight_goes_on() -> None:
     assert set(scope.entry("ann")) == {"seq", "memory", "memory_size"}
 
 
-def test_the_form_is_the_stored_one() -> None:
+def test_the_format_has_not_changed() -> None:
     """What is written now reads the same; a change of the form needs a new version and a reader for this one."""
     stored, now = decode(FILE.read_bytes()), decode(in_flight())
     assert stored[0].keys() == now[0].keys()

@@ -121,14 +121,14 @@ def program(env: StreamExecutionEnvironment) -> Any:
     )
 
 
-def test_uids_that_were_not_given() -> None:
+def test_derived_uids() -> None:
     env = LOCAL.environment()
     program(env).print()
     now = [node.uid for node in env.job_graph().stream_graph.nodes]
     assert json.loads(stored("uids_v2.json", json.dumps(now, indent=1).encode())) == now
 
 
-def test_state_under_uids_of_the_first_form(tmp_path: Path) -> None:
+def test_state_with_uids_of_the_first_format(tmp_path: Path) -> None:
     """Those had 32 bits. They are not derived any more; the error says how their state is used on, and that is true."""
 
     def started(*uids: str) -> None:

@@ -14,7 +14,7 @@ FILES = Path(__file__).parent
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_a_stored_group_goes_on(version: str) -> None:
+def test_a_stored_group_continues(version: str) -> None:
     hot, cold = read(FILES / version / "agent_group.json")
     layout = layout_of(hot, cold)
     assert {key for key, _ in layout.all_entries()} == set(KEYS)

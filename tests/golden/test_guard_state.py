@@ -57,7 +57,7 @@ def stored_now() -> bytes:
 
 
 @pytest.mark.parametrize("file", [FILE, EARLIER], ids=lambda file: file.stem)
-def test_guards_at_work_go_on(file: Path) -> None:
+def test_guards_in_flight_continue(file: Path) -> None:
     if UPDATE and not file.exists():
         file.write_bytes(stored_now())
     again = harness(file.read_bytes())
@@ -69,7 +69,7 @@ def test_guards_at_work_go_on(file: Path) -> None:
     again.close()
 
 
-def test_the_form_is_the_stored_one() -> None:
+def test_the_format_has_not_changed() -> None:
     (_, stored), (_, now) = decode(FILE.read_bytes()), decode(stored_now())
     assert stored["k"].keys() == now["k"].keys()
     assert stored["k"]["run"][0] == now["k"]["run"][0] == 2

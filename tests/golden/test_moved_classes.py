@@ -36,13 +36,13 @@ def _reference(path: str) -> bytes:
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_a_public_name_is_found_where_it_was(path: str) -> None:
+def test_a_public_name_is_found_under_its_old_module(path: str) -> None:
     found = decode(bytes([PICKLE]) + _reference(path))
     assert found.__name__ == path.rpartition(".")[2]
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_an_argument_of_a_recorded_call_is_the_same_argument(name: str) -> None:
+def test_an_argument_of_a_recorded_call_keeps_its_identity(name: str) -> None:
     """Otherwise a run that is continued by this version fails with ReplayMismatch."""
     assert fingerprint(ARGUMENTS[name]) == json.loads((FILES / "arguments.json").read_text())[name]
 

@@ -105,7 +105,7 @@ def test_offsets_of_a_source() -> None:
     assert len(offsets) == 4
 
 
-def test_offsets_that_do_not_say_where_their_batch_began() -> None:
+def test_offsets_without_the_start_of_their_batch() -> None:
     """As versions before stored them: each is followed by the one that followed it then."""
     kept = json.loads(stored("offsets.json", b""))
     planner = offset_planner()

@@ -17,7 +17,7 @@ STORED = [(version, backend) for version in ("v1", "v2") for backend in stored_j
 
 
 @pytest.mark.parametrize(("version", "backend"), STORED)
-def test_a_stored_job_goes_on(version: str, backend: str, tmp_path: Path) -> None:
+def test_a_stored_job_continues(version: str, backend: str, tmp_path: Path) -> None:
     directory = tmp_path / "job"
     shutil.copytree(FILES / version / f"job-{backend}", directory)
     assert read_manifest(directory).format == int(version[1:])

@@ -79,7 +79,7 @@ def agents(draw: Any) -> Agent:
 
 
 @given(agents(), settings_of)
-def test_a_plan_comes_back_from_json(agent: Agent, settings: dict[str, Any]) -> None:
+def test_a_plan_survives_a_json_round_trip(agent: Agent, settings: dict[str, Any]) -> None:
     try:
         plan = AgentPlan.from_agent(agent, Configuration(settings))
     except InvalidAgent:
@@ -109,7 +109,7 @@ def parsed(text: str) -> CelExpression | None:
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join)))
-def test_any_text_is_an_expression_or_is_refused(text: str) -> None:
+def test_any_text_is_an_expression_or_is_rejected(text: str) -> None:
     made = parsed(text)
     if made is not None:
         with contextlib.suppress(ConditionFailed):
@@ -134,7 +134,7 @@ conditions = st.recursive(
 
 
 @given(conditions)
-def test_the_quick_way_gives_what_cel_gives(text: str) -> None:
+def test_the_fast_path_gives_the_same_result_as_cel(text: str) -> None:
     made = parsed(text)
     if made is None:
         return

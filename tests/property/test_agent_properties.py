@@ -95,7 +95,7 @@ def modelled(inputs: list[Input], digests: dict[str, str]) -> tuple[list[list[An
     steps=st.lists(st.integers(0, 2), max_size=13),
     data=st.data(),
 )
-def test_any_order_any_crash_gives_what_one_input_at_a_time_gives(
+def test_any_order_and_any_crash_equal_one_input_at_a_time(
     inputs: list[Input], steps: list[int], data: st.DataObject
 ) -> None:
     marks = [-1]

@@ -34,11 +34,11 @@ longs = st.integers(-(2**63) + 2, 2**63 - 1)
 
 
 @given(values)
-def test_values_come_back(value: Any) -> None:
+def test_values_survive_a_round_trip(value: Any) -> None:
     assert decode(encode(value)) == value
 
 
-def test_lambdas_and_local_classes_come_back() -> None:
+def test_lambdas_and_local_classes_survive_a_round_trip() -> None:
     class Local:
         n = 5
 
@@ -57,7 +57,7 @@ def test_random_bytes_raise_only_corrupt_data(data: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from([1, 2]))
-def test_random_bytes_behind_a_good_header(data: bytes, codec: int) -> None:
+def test_random_bytes_after_a_valid_header(data: bytes, codec: int) -> None:
     for read, header in ((decode, bytes([codec])), (decode_packet, bytes([1, codec]))):
         try:
             read(header + data)
@@ -85,19 +85,19 @@ def packets(draw: st.DrawFn) -> Packet:
 
 
 @given(packets())
-def test_packets_come_back(packet: Packet) -> None:
+def test_packets_survive_a_round_trip(packet: Packet) -> None:
     assert decode_packet(encode_packet(packet)) == packet
 
 
 @settings(max_examples=60)
 @given(packets(), st.data())
-def test_a_cut_packet_is_corrupt(packet: Packet, data: st.DataObject) -> None:
+def test_a_truncated_packet_is_corrupted(packet: Packet, data: st.DataObject) -> None:
     encoded = encode_packet(packet)
     size = data.draw(st.integers(0, len(encoded) - 1))
     with pytest.raises(CorruptData):
         decode_packet(encoded[:size])
 
 
-def test_the_smallest_watermarks_travel() -> None:
+def test_the_smallest_watermarks_survive_a_round_trip() -> None:
     batch = Batch([1, 2], [None, 5], [-(2**63), 2**63 - 1], ["a", "b"])
     assert decode_packet(encode_packet(Packet(0, 0, 0, batch))).batch == batch

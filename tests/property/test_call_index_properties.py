@@ -59,7 +59,7 @@ def history(data: st.DataObject) -> tuple[dict[str, list[Record]], list[str], li
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_what_is_not_done_for_good_is_known_whatever_the_order_of_reading(data: st.DataObject) -> None:
+def test_unfinished_work_is_known_whatever_the_order_of_reading(data: st.DataObject) -> None:
     parts, needed, waiting, ahead, epoch = history(data)
     index = CallIndex()
     rest: dict[str, list[Any]] = {owner: list(records) for owner, records in parts.items()}
@@ -85,7 +85,7 @@ def test_what_is_not_done_for_good_is_known_whatever_the_order_of_reading(data: 
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_a_claim_goes_with_its_own_process_only(data: st.DataObject) -> None:
+def test_a_claim_ends_only_with_its_own_process(data: st.DataObject) -> None:
     """Processes claim actions, end some of them, and die; parts are read in any order."""
     parts: dict[str, list[Claimed | Ended]] = {"p0": [], "p1": [], "p2": []}
     running: set[tuple[str, str]] = set()

@@ -71,7 +71,7 @@ def keys_by_group() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("last", range(4))
-def test_delayed_events_that_come_with_the_end_find_the_memory_of_their_own_group(last: int) -> None:
+def test_delayed_events_fired_at_the_end_find_the_memory_of_their_own_group(last: int) -> None:
     """The end of input waits for a call in every group. All calls end while the first group is served; the delayed
     events that come then begin runs in all groups."""
     keys = keys_by_group()
@@ -103,7 +103,7 @@ class PassesElsewhere(MicroBatches):
         return {kg: [PacketRow(kg, sink_dest(0), 1, MIN_WATERMARK, packet), *found.pop(kg, [])], **found}
 
 
-def test_rows_that_pass_in_other_groups_are_no_other_input() -> None:
+def test_pass_through_rows_in_other_groups_do_not_count_as_different_input() -> None:
     (first, *_), *_ = keys_by_group()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         query = PassesElsewhere(graph(), Path(folder), monkeypatch)
@@ -114,7 +114,7 @@ def test_rows_that_pass_in_other_groups_are_no_other_input() -> None:
     assert query.committed.count(("passed",)) == 1
 
 
-def test_a_group_that_stays_behind_is_told_again_when_a_batch_is_repeated_by_the_same_process() -> None:
+def test_a_hold_is_sent_again_when_the_same_process_repeats_a_batch() -> None:
     """Its state may come from a savepoint: stages behind learn of it only this way."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         query = MicroBatches(graph(behind=True), Path(folder), monkeypatch)

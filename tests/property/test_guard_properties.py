@@ -147,7 +147,7 @@ class GuardedSimulation(Simulation):
     ),
     data=st.data(),
 )
-def test_any_failures_any_crash_give_what_one_input_at_a_time_gives(
+def test_any_failures_and_any_crash_equal_one_input_at_a_time(
     inputs: list[Input], data: st.DataObject
 ) -> None:
     simulation = GuardedSimulation(inputs, [-1] * (len(inputs) + 1))  # pyright: ignore[reportArgumentType]

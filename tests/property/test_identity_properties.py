@@ -50,7 +50,7 @@ texts = st.text(st.characters(codec="ascii"), max_size=12)
 
 
 @given(texts, texts, st.integers(0, 2**32 - 1))
-def test_texts_and_bytes_of_one_checksum(first: str, second: str, checksum: int) -> None:
+def test_strings_and_bytes_with_equal_checksums(first: str, second: str, checksum: int) -> None:
     one, other = forged(first, checksum), forged(second, checksum)
     assert stable_hash(one) == stable_hash(other) == checksum
     assert (identity_of(one) == identity_of(other)) == (one == other)
@@ -62,7 +62,7 @@ def test_texts_and_bytes_of_one_checksum(first: str, second: str, checksum: int)
 
 
 @given(st.integers(1, 2**28))
-def test_numbers_of_one_hash(number: int) -> None:
+def test_numbers_with_equal_hashes(number: int) -> None:
     assert stable_hash(number) == stable_hash(number << 32)
     assert identity_of(number) != identity_of(number << 32)
 
@@ -93,13 +93,13 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(keys, keys)
-def test_an_identity_is_shared_by_equal_keys_and_by_no_others(one: Any, other: Any) -> None:
+def test_only_equal_keys_share_an_identity(one: Any, other: Any) -> None:
     assert (identity_of(one) == identity_of(other)) == same(one, other)
     assert len(identity_of(one)) == 32
 
 
 @given(numbers, numbers)
-def test_numbers_are_known_by_their_value(one: Any, other: Any) -> None:
+def test_numbers_are_identified_by_their_value(one: Any, other: Any) -> None:
     assert (identity_of(one) == identity_of(other)) == same(one, other)
     assert (identity_of((one, "x")) == identity_of((other, "x"))) == same(one, other)
 

@@ -206,7 +206,7 @@ def call(memory: MemoryObject, model: Model, name: str, prefix: str, path: str, 
 
 @settings(max_examples=250, deadline=None)
 @given(actions=st.lists(st.tuples(st.lists(CALLS, max_size=8), ENDS), max_size=6))
-def test_any_calls_equal_nested_dictionaries(actions: list[tuple[list[Any], str]]) -> None:
+def test_any_calls_match_nested_dictionaries(actions: list[tuple[list[Any], str]]) -> None:
     root = Fields()
     totals: dict[str, Any] = {}
     journal = Journal()
@@ -251,7 +251,7 @@ TICKS = st.tuples(st.just("tick"), st.integers(1, TTL_MS + 2))
     steps=st.lists(st.one_of(CALLS, CALLS, TICKS, st.just(("look",)), st.just(("fail",))), max_size=30),
     refresh=st.booleans(),
 )
-def test_time_to_live_equals_a_model_with_stamps(steps: list[Any], refresh: bool) -> None:
+def test_time_to_live_matches_a_model_with_timestamps(steps: list[Any], refresh: bool) -> None:
     clock = ManualClock()
     root = Fields()
     totals: dict[str, Any] = {}
@@ -291,7 +291,9 @@ def flat(node: dict[str, Any], inside: str = "") -> list[tuple[str, Any]]:
 
 @settings(max_examples=150, deadline=None)
 @given(calls=st.lists(CALLS, max_size=25), limit=st.integers(1, 60))
-def test_the_limit_is_never_passed_and_a_refused_write_changes_nothing(calls: list[Any], limit: int) -> None:
+def test_the_limit_is_never_exceeded_and_a_rejected_write_changes_nothing(
+    calls: list[Any], limit: int
+) -> None:
     root = Fields()
     totals: dict[str, Any] = {}
     memory = MemoryObject(Memory("short-term", root, Journal(), limit, totals))

@@ -134,7 +134,7 @@ def test_pages_hold_what_was_written(steps: list[tuple[str, str, int]]) -> None:
     assert memory.to_dict() == model.to_dict()
 
 
-def test_a_write_costs_what_it_writes() -> None:
+def test_the_cost_of_a_write_depends_on_its_own_size() -> None:
     store = Store()
     root = Fields()
     memory, _ = opened(root, store)
@@ -151,7 +151,7 @@ def test_a_write_costs_what_it_writes() -> None:
     assert len(pickle.dumps(root)) < 200 * 100
 
 
-def test_appending_does_not_write_the_list_again() -> None:
+def test_appending_does_not_rewrite_the_list() -> None:
     store = Store()
     root = Fields()
     sizes: list[int] = []
@@ -168,7 +168,7 @@ def test_appending_does_not_write_the_list_again() -> None:
     assert max(sizes) < 4 * PAGE_BYTES, "150 KB of messages, and each one costs a page or two"
 
 
-def test_a_nested_object_takes_the_place_of_a_page() -> None:
+def test_a_nested_object_replaces_a_page() -> None:
     store = Store()
     root = Fields()
     memory, _ = opened(root, store)

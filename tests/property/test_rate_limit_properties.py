@@ -107,7 +107,7 @@ CALLS = st.lists(
     st.integers(1, 3),
     CALLS,
 )
-def test_gates_lose_nothing_and_keep_the_limits(
+def test_gates_lose_no_calls_and_respect_the_limits(
     most: int | None, rate: int | None, processes: int, calls: list[tuple[float, float, str]]
 ) -> None:
     ledger = MemoryLedger()
@@ -158,7 +158,7 @@ def test_gates_lose_nothing_and_keep_the_limits(
 
 @settings(deadline=None, max_examples=30)
 @given(limit=st.integers(1, 5), steps=STEPS)
-def test_the_file_holds_what_memory_would(
+def test_the_file_holds_the_same_state_as_memory(
     limit: int, steps: list[tuple[str, str]], tmp_path_factory: Any
 ) -> None:
     path: Path = tmp_path_factory.mktemp("ledger") / "model"

@@ -66,7 +66,7 @@ def test_deep_nesting(depth: int) -> None:
 
 
 @given(st.lists(messages, max_size=3), st.lists(st.text(), max_size=2), objects, messages)
-def test_what_is_written_is_found_again(
+def test_recorded_entries_are_found_again(
     asked: list[ChatMessage], tools: list[str], given_settings: dict[str, Any], reply: ChatMessage
 ) -> None:
     request = request_text(asked, tools, given_settings)
@@ -81,7 +81,7 @@ def test_what_is_written_is_found_again(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.text("xyz", max_size=2)), min_size=1, max_size=8))
-def test_replies_come_in_the_order_of_recording(conversation: list[tuple[str, str]]) -> None:
+def test_replies_are_returned_in_recorded_order(conversation: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c.jsonl"
         live = RecordedChatModel(

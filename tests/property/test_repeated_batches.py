@@ -109,7 +109,7 @@ def test_calls_that_end_while_a_committed_batch_is_repeated_are_not_lost() -> No
     check(_PARKED_THEN_ANSWERED, set())
 
 
-def test_a_failure_that_was_committed_stays_one() -> None:
+def test_a_committed_failure_stays_a_failure() -> None:
     """The letter is in the sink: the repetition must not find that the call goes well now."""
     check([(["a"], [(Death.BEFORE_SPARK_COMMITS, {"a0.1"})], {"a0.1"})], {"a0.1"})
 
@@ -128,7 +128,7 @@ class Fragile(Agent):
         ctx.send_event(OutputEvent((key, number, seen)))
 
 
-def test_a_failure_without_a_call_that_was_committed_stays_one() -> None:
+def test_a_committed_failure_without_a_call_stays_a_failure() -> None:
     """The letter may be redriven: an action that had gone well in the repetition would then count twice."""
     SERVICE.__init__()
     SERVICE.fails = {"a0"}
@@ -152,7 +152,7 @@ class Uneven(Waits):
         ctx.send_event(Event("asked", {"number": event.input[1], "answer": ""}))
 
 
-def test_what_a_lost_attempt_parked_is_not_waited_for_when_its_run_has_failed() -> None:
+def test_an_action_parked_by_a_lost_attempt_is_not_awaited_if_its_run_has_failed() -> None:
     """Held inputs keep sources back, and parked actions make batches run: neither may stay for ever."""
     SERVICE.__init__()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
@@ -167,7 +167,7 @@ def test_what_a_lost_attempt_parked_is_not_waited_for_when_its_run_has_failed() 
             query.end()
 
 
-def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_fails_if_a_repeated_batch_decides_again(monkeypatch: pytest.MonkeyPatch) -> None:
     find = batch_record.TaskRecord.__init__
 
     def forgetful(self: Any, store: Any, *rest: Any) -> None:
@@ -182,7 +182,7 @@ def test_the_check_fails_if_a_repetition_decides_anew(monkeypatch: pytest.Monkey
         check(_PARKED_THEN_ANSWERED, set())
 
 
-def test_an_outcome_on_memory_that_was_given_up_is_not_taken(
+def test_an_outcome_based_on_discarded_memory_is_not_applied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In the attempt that was given up the first input failed, and the second one ran without what it had written; in the

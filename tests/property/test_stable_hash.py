@@ -127,7 +127,7 @@ def test_equal_numbers_of_every_size_and_type() -> None:
         assert len({stable_hash(item) for item in group}) == 1, group
 
 
-def test_equal_objects_have_equal_hashes_however_they_were_made() -> None:
+def test_equal_objects_have_equal_hashes_however_they_were_created() -> None:
     shared = "name" * 3
     copied = "".join(["name", "name", "name"])
     assert shared is not copied
@@ -168,7 +168,7 @@ def test_keys_spread_over_the_groups() -> None:
         assert max(counts.values()) < 160
 
 
-def test_groups_are_remembered_and_forgotten() -> None:
+def test_groups_are_cached_and_evicted() -> None:
     groups = KeyGroups(8)
     assert groups["a"] == groups["a"]
     assert len(groups) == 1

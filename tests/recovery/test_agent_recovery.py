@@ -223,7 +223,7 @@ QUICK = [(f"key{number}", number) for number in range(20)]
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-def test_a_slow_key_holds_up_neither_other_keys_nor_checkpoints(bounded: bool, tmp_path: Path) -> None:
+def test_a_slow_key_delays_neither_other_keys_nor_checkpoints(bounded: bool, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     source = TestSource([("slow", 1), *QUICK[:10], Pause(50), ("slow", 2), *QUICK[10:]], bounded=bounded)
     client = prepared(LOCAL, tmp_path, source, Gate(gate), every_ms=20).execute_async()
@@ -245,7 +245,7 @@ def test_a_slow_key_holds_up_neither_other_keys_nor_checkpoints(bounded: bool, t
     ("before", "after"),
     [(1, 1), (1, 2), (2, 1), (2, 2)],
 )
-def test_a_stopped_job_goes_on_with_other_parallelism(before: int, after: int, tmp_path: Path) -> None:
+def test_a_stopped_job_continues_with_another_parallelism(before: int, after: int, tmp_path: Path) -> None:
     """Stopped while its input has ended and one call is in flight: every subtask comes to its end afterwards."""
     gate = tmp_path / "gate"
     source = TestSource([("slow", 1), *QUICK, ("slow", 2)])
@@ -300,7 +300,7 @@ if __name__ == "__main__":
     main(*sys.argv[1:])
 
 
-def test_checkpoints_are_no_way_around_the_limit(tmp_path: Path) -> None:
+def test_checkpoints_do_not_bypass_the_limit(tmp_path: Path) -> None:
     """A full agent lets a checkpoint pass without waiting for its calls, and reads no more for it."""
     read: list[int] = []
 

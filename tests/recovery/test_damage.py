@@ -69,7 +69,7 @@ def test_a_damaged_file(
         assert "what to do: " in told
 
 
-def test_every_file_has_a_line_in_the_table(
+def test_every_file_has_a_row_in_the_table(
     interrupted: tuple[str, Path], undamaged: tuple[list[object], list[int]]
 ) -> None:
     _, folder = interrupted
@@ -79,7 +79,7 @@ def test_every_file_has_a_line_in_the_table(
     assert uncovered(folder) == ["checkpoints/new-kind.json"]
 
 
-def test_nothing_is_lost_without_damage(
+def test_without_damage_nothing_is_lost(
     interrupted: tuple[str, Path], undamaged: tuple[list[object], list[int]]
 ) -> None:
     output, calls = undamaged

@@ -75,11 +75,11 @@ def test_a_damaged_file_of_each_kind_is_named(interrupted: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_other_damages_are_named(interrupted: Path) -> None:
+def test_other_kinds_of_damage_are_named(interrupted: Path) -> None:
     refuse_all(interrupted, [case for case in REFUSED_ON_SPARK if case not in first_of_each_kind()])
 
 
-def test_what_does_no_harm(interrupted: Path) -> None:
+def test_harmless_damage(interrupted: Path) -> None:
     folder = restored(interrupted)
     for pattern, damage in HARMLESS_ON_SPARK:
         strike(newest(folder, pattern), damage)

@@ -25,7 +25,7 @@ def stopped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return backend, folder
 
 
-def test_every_file_has_a_line_in_the_table(stopped: tuple[str, Path]) -> None:
+def test_every_file_has_a_row_in_the_table(stopped: tuple[str, Path]) -> None:
     backend, folder = stopped
     assert uncovered(folder.with_name("kept")) == []
     assert desk_program.go_on(folder, backend) == EXPECTED

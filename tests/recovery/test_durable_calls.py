@@ -34,7 +34,7 @@ def run(host: Host, agent: Billing, folder: Path) -> None:
 
 @on_every_host(hosts=[LOCAL, LOCAL_SQLITE, SPARK])
 @pytest.mark.parametrize("kind", [Billing, PlainBilling], ids=["waiting", "plain"])
-def test_a_call_that_has_ended_is_not_made_again(host: Host, kind: type[Billing], tmp_path: Path) -> None:
+def test_a_finished_call_is_not_made_again(host: Host, kind: type[Billing], tmp_path: Path) -> None:
     with pytest.raises(ActionFailed, match="a crash between two calls"):
         run(host, kind(tmp_path, "raise"), tmp_path)
     assert (5, billed(tmp_path)[-1][1]) == billed(tmp_path)[-1]
@@ -48,7 +48,7 @@ def test_a_call_that_has_ended_is_not_made_again(host: Host, kind: type[Billing]
 
 
 @on_every_host(hosts=[SPARK])
-def test_a_killed_worker_does_not_pay_again(host: Host, tmp_path: Path) -> None:
+def test_a_killed_worker_does_not_repeat_paid_calls(host: Host, tmp_path: Path) -> None:
     run(host, Billing(tmp_path, "kill"), tmp_path)
 
     assert (tmp_path / "died").exists()

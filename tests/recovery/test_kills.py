@@ -86,7 +86,7 @@ def test_local_job_ends_on_ctrl_c(tmp_path: Path, undisturbed: list[str]) -> Non
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_job_goes_on_after_ctrl_c_a_killed_driver_and_a_killed_worker(
+def test_a_spark_job_continues_after_ctrl_c_a_killed_driver_and_a_killed_worker(
     tmp_path: Path, undisturbed: list[str]
 ) -> None:
     """One job, disturbed in each of its starts: a start of Spark costs more than all the rest."""
@@ -102,7 +102,7 @@ def test_spark_job_goes_on_after_ctrl_c_a_killed_driver_and_a_killed_worker(
 
 @pytest.mark.spark
 @pytest.mark.nightly
-def test_spark_batch_gives_the_same_totals_when_a_worker_is_killed(
+def test_a_spark_batch_has_the_same_totals_when_a_worker_is_killed(
     tmp_path: Path, undisturbed: list[str]
 ) -> None:
     """Batch mode has one watermark, at the end, so intermediate timers see final totals; windows and totals agree."""

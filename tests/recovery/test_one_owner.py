@@ -44,7 +44,7 @@ def until_committed(process: subprocess.Popen[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_process_that_stood_still_and_was_replaced_commits_nothing(
+def test_a_suspended_process_that_was_replaced_commits_nothing(
     engine: str, tmp_path: Path, undisturbed: list[str]
 ) -> None:
     first = start(engine, tmp_path)

@@ -54,7 +54,7 @@ def test_fixed_delay_counts_attempts() -> None:
     assert restarts.count == 2
 
 
-def test_failure_rate_forgets_what_is_long_ago() -> None:
+def test_failure_rate_ignores_old_failures() -> None:
     clock = SteeredClock()
     restarts = Restarts(RestartStrategies.failure_rate_restart(2, 1_000, 10), clock)
     found: list[int | None] = []
@@ -63,7 +63,7 @@ def test_failure_rate_forgets_what_is_long_ago() -> None:
     assert found == [10, 10, 10, None, None]
 
 
-def test_exponential_delay_grows_to_its_limit_and_begins_anew() -> None:
+def test_exponential_delay_grows_to_its_limit_and_is_reset() -> None:
     clock = SteeredClock()
     strategy = RestartStrategies.exponential_delay_restart(100, 500, 2.0, 60_000, 0.0)
     restarts = Restarts(strategy, clock)
@@ -85,11 +85,11 @@ def test_exponential_delay_varies_and_may_give_up() -> None:
 @pytest.mark.parametrize(
     "error", [ProgramChanged("x"), CorruptData("x"), InvalidArgument("x")], ids=lambda e: type(e).__name__
 )
-def test_what_cannot_go_away_is_not_tried_again(error: Exception) -> None:
+def test_permanent_errors_are_not_retried(error: Exception) -> None:
     assert Restarts(RestartStrategies.fixed_delay_restart(5, 0)).delay_ms(error) is None
 
 
-def test_strategies_refuse_nonsense() -> None:
+def test_strategies_reject_invalid_arguments() -> None:
     with pytest.raises(InvalidArgument, match="restart_attempts must be at least 0, got -1"):
         RestartStrategies.fixed_delay_restart(-1)
     with pytest.raises(InvalidArgument, match="max_backoff must be at least 1000"):
@@ -105,7 +105,7 @@ HOSTS = [
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_job_that_fails_goes_on_from_its_latest_checkpoint(host: Host, tmp_path: Path) -> None:
+def test_a_failed_job_continues_from_its_latest_checkpoint(host: Host, tmp_path: Path) -> None:
     out: list[Any] = []
     env = host.environment(checkpoint_dir=tmp_path / "checkpoints").enable_checkpointing(20)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 10))
@@ -123,7 +123,7 @@ def words() -> list[Any]:
     return ["a", "b", "a", Crash(), "b", "a", Cut(), "c", Crash(), "a"]
 
 
-def test_without_a_checkpoint_directory_state_is_kept_for_the_life_of_the_job() -> None:
+def test_without_a_checkpoint_directory_state_is_kept_as_long_as_the_job_runs() -> None:
     out: list[Any] = []
     env = LOCAL.environment().enable_checkpointing(5)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3))
@@ -161,7 +161,7 @@ def test_a_checkpointing_mode_is_one_of_two() -> None:
         config.set_checkpointing_mode(wrong)
 
 
-def test_a_strategy_that_is_used_up_ends_the_job(tmp_path: Path) -> None:
+def test_an_exhausted_strategy_ends_the_job(tmp_path: Path) -> None:
     env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(2))
     env.from_collection([1]).map(lambda number: 1 // 0).print()
@@ -171,7 +171,7 @@ def test_a_strategy_that_is_used_up_ends_the_job(tmp_path: Path) -> None:
     assert job.metrics.restarts == 2
 
 
-def test_a_job_that_waits_to_run_again_can_be_canceled(tmp_path: Path) -> None:
+def test_a_job_that_waits_for_its_restart_can_be_canceled(tmp_path: Path) -> None:
     env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 3_600_000))
     env.from_collection([1]).map(lambda number: 1 // 0).print()
@@ -184,7 +184,7 @@ def test_a_job_that_waits_to_run_again_can_be_canceled(tmp_path: Path) -> None:
     assert job.get_job_status() is JobStatus.CANCELED
 
 
-def test_a_killed_job_goes_on_from_a_savepoint_of_what_it_left(
+def test_a_killed_job_continues_from_an_offline_savepoint(
     tmp_path: Path, undisturbed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Output, state, timers and windows: nothing is lost, nothing comes twice, with another parallelism."""

@@ -61,7 +61,7 @@ def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return backend, folder
 
 
-def test_every_file_has_a_line_in_the_table(taken: tuple[str, Path]) -> None:
+def test_every_file_has_a_row_in_the_table(taken: tuple[str, Path]) -> None:
     _, folder = taken
     kept = folder.with_name("kept")
     assert uncovered(kept) == []
@@ -69,7 +69,7 @@ def test_every_file_has_a_line_in_the_table(taken: tuple[str, Path]) -> None:
         assert list(kept.glob(kind.pattern)), kind.file
 
 
-def test_without_damage_it_goes_on(taken: tuple[str, Path]) -> None:
+def test_without_damage_it_continues(taken: tuple[str, Path]) -> None:
     backend, folder = taken
     shutil.rmtree(folder)
     shutil.copytree(folder.with_name("kept"), folder)

@@ -161,7 +161,7 @@ def copied(directory: Path, target: Path) -> bool:
 
 
 @pytest.mark.parametrize("left", [0.0, 0.3, 0.6])
-def test_sqlites_write_ahead_log_is_cut(left: float, tmp_path: Path) -> None:
+def test_sqlites_write_ahead_log_is_truncated(left: float, tmp_path: Path) -> None:
     job = Job(LOCAL_SQLITE, tmp_path)
     running = job.start([*ITEMS[:7], Pause(600_000), *ITEMS[8:]])
     job.until_seen(4)
@@ -249,7 +249,7 @@ def refuses_a_sink_without_record(host: Host, loss: Callable[[Job], None], tmp_p
 
 
 @on_every_host(hosts=LOCAL_BOTH)
-def test_lost_output_that_the_newest_checkpoint_has_promised_is_given_up_as_well(
+def test_lost_output_prepared_in_the_newest_checkpoint_can_be_accepted_as_well(
     host: Host, tmp_path: Path
 ) -> None:
     job = Job(host, tmp_path)
@@ -302,7 +302,7 @@ def test_sparks_state_is_deleted_or_older(host: Host, tmp_path: Path) -> None:
 
 
 @on_every_host(hosts=LOCAL_BOTH)
-def test_what_belongs_together_is_not_refused(host: Host, tmp_path: Path) -> None:
+def test_matching_state_and_sinks_are_not_rejected(host: Host, tmp_path: Path) -> None:
     job = Job(host, tmp_path)
     job.begin(2)
     for _ in range(2):  # The second time there is nothing left to do.
@@ -335,7 +335,7 @@ def test_a_folder_that_changes_before_the_first_output(
         job.start([Pause(1), *ITEMS]).get_job_execution_result()
 
 
-def test_a_savepoint_goes_on_in_another_folder(tmp_path: Path) -> None:
+def test_a_savepoint_continues_in_another_folder(tmp_path: Path) -> None:
     job = Job(LOCAL, tmp_path)
     running = job.start([*ITEMS[:3], Pause(600_000), *ITEMS[4:]])
     job.until_seen(2)
@@ -392,7 +392,7 @@ class _FullWriter:
 
 
 @on_every_host(hosts=(LOCAL, SPARK))
-def test_a_full_disk_is_named_even_if_nothing_can_be_cleared(host: Host, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_even_if_nothing_can_be_removed(host: Host, tmp_path: Path) -> None:
     made = FileSink.for_row_format(tmp_path / "out", LiteralEncoder()).build()
     full = FullDisk(
         made.base_path, made.encoder, made.bucket_assigner, made.rolling_policy, made.output_file_config

@@ -37,7 +37,7 @@ def torture(seed: int, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds("local"))
-def test_promises_are_kept_on_the_local_engine(seed: int, tmp_path: Path) -> None:
+def test_guarantees_hold_on_the_local_engine(seed: int, tmp_path: Path) -> None:
     torture(seed, tmp_path)
 
 
@@ -45,7 +45,7 @@ def test_promises_are_kept_on_the_local_engine(seed: int, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.skipif(bool(spark_missing()), reason=f"A14 on Spark: {spark_missing()}")
 @pytest.mark.parametrize("seed", seeds("spark"))
-def test_promises_are_kept_on_spark(seed: int, tmp_path: Path) -> None:
+def test_guarantees_hold_on_spark(seed: int, tmp_path: Path) -> None:
     torture(seed, tmp_path)
 
 
@@ -56,7 +56,7 @@ def test_a_seed_is_repeatable() -> None:
     assert len({str(draw(seed)) for seed in range(1, 200)}) > 190
 
 
-def test_two_hundred_seeds_hold_every_blow_on_every_engine() -> None:
+def test_two_hundred_seeds_contain_every_fault_on_every_engine() -> None:
     plans = [draw(seed) for seed in range(1, 201)]
     struck = {(plan.engine, item.blow) for plan in plans for item in plan.disturbances}
     everywhere = set(Blow) - {Blow.KILL_DRIVER, Blow.KILL_WORKER, Blow.KILL_EXECUTOR}

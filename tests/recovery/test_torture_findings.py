@@ -137,7 +137,7 @@ def bill(folder: Path, checkpoint_ms: int) -> None:
     env.execute("billing")
 
 
-def test_calls_stay_recorded_until_their_input_has_come_again(tmp_path: Path) -> None:
+def test_calls_stay_recorded_until_their_input_is_read_again(tmp_path: Path) -> None:
     """The second start commits more often than the first: its first checkpoint covers less than what was done before."""
     with pytest.raises(ActionFailed, match="a crash between two calls"):
         bill(tmp_path, checkpoint_ms=60_000)
@@ -146,7 +146,7 @@ def test_calls_stay_recorded_until_their_input_has_come_again(tmp_path: Path) ->
     assert sorted(item for item, _ in billed(tmp_path)) == sorted([*range(1, 9), *range(1_001, 1_009)])
 
 
-def test_calls_behind_a_parked_action_stay_recorded(tmp_path: Path) -> None:
+def test_calls_after_a_parked_action_stay_recorded(tmp_path: Path) -> None:
     """The first attempt of a batch got further than the second, which its deadline stopped at an earlier action."""
     call = CallRecord("step/key-2/2/1", "module.function", "digest", "function()", RETURNED, 7)
     first = StoredCallLog(FileCallStore(tmp_path), claims=True)
@@ -162,7 +162,7 @@ def test_calls_behind_a_parked_action_stay_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dead_name", ["a-dead", "z-dead"])
-def test_the_claim_of_a_dead_process_takes_no_other_with_it(dead_name: str, tmp_path: Path) -> None:
+def test_dropping_the_claim_of_a_dead_process_keeps_other_claims(dead_name: str, tmp_path: Path) -> None:
     """A worker was killed in the middle of an action, another one had begun it again when a third one read both parts."""
     dead, alive, newcomer = (FileCallStore(tmp_path) for _ in range(3))
     dead.owner, alive.owner = dead_name, "m-alive"
@@ -203,7 +203,7 @@ class LateEnd(Agent):
         ctx.send_event(OutputEvent(value))
 
 
-def test_a_failed_checkpoint_that_is_there_does_not_drop_calls(
+def test_a_failed_checkpoint_that_exists_does_not_drop_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder's sync fails behind the rename: the job stops, and starts again at just this checkpoint."""

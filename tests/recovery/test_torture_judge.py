@@ -75,7 +75,7 @@ def test_wrong_outputs_are_rejected(found: list[tuple[Any, ...]], said: str) -> 
     assert said in violation
 
 
-def test_a_changed_output_is_both_lost_and_strange() -> None:
+def test_a_changed_output_is_both_missing_and_unexpected() -> None:
     changed = [*OUTPUTS[:-1], ("answer", "b", 3)]
     assert [violation.split(":")[0] for violation in compare_outputs(OUTPUTS, changed)] == [
         "1 outputs lost",
@@ -106,7 +106,7 @@ def test_a_call_that_was_answered_long_before_a_kill_was_not_in_flight() -> None
     assert "not in flight" in judged(again(2, 9.0), calls=answered, causes=[kill(8.0)]).violations[0]
 
 
-def test_one_kill_excuses_one_repetition() -> None:
+def test_one_kill_explains_one_repetition() -> None:
     twice = [again(2, 6.0), again(2, 9.0)]
     assert judged(*twice, causes=[kill(5.0), kill(7.0)]).violations == []
     assert len(judged(*twice, causes=[kill(5.0)]).violations) == 2
@@ -115,7 +115,7 @@ def test_one_kill_excuses_one_repetition() -> None:
     assert judged(*twice, causes=[replace(lasting, many=True)]).violations == []
 
 
-def test_an_error_answer_may_be_followed_by_another_attempt() -> None:
+def test_an_error_response_may_be_followed_by_another_attempt() -> None:
     failed = [replace(call, outcome=429) if call.prompt == "p2" else call for call in CALLS]
     verdict = judged(again(2, 9.0), calls=failed)
     assert verdict.violations == []
@@ -194,7 +194,7 @@ def test_an_input_without_calls_of_its_own_is_rejected() -> None:
         ("EngineFailed [EF3001]: something went wrong", False),
     ],
 )
-def test_a_refusal_has_a_code_and_names_the_file(log: str, clear: bool, tmp_path: Path) -> None:
+def test_a_rejection_has_a_code_and_names_the_file(log: str, clear: bool, tmp_path: Path) -> None:
     assert refused_clearly(log, RunFiles(tmp_path), Path("local/chk-00000007.ckpt")) is clear
 
 
@@ -202,7 +202,7 @@ def test_a_call_that_was_never_made_is_rejected() -> None:
     assert judged(calls=CALLS[1:]).violations == ["1 calls never made: p1"]
 
 
-def test_a_staged_file_is_put_back_where_a_refused_start_has_moved_it(tmp_path: Path) -> None:
+def test_a_staged_file_is_restored_where_a_rejected_start_has_moved_it(tmp_path: Path) -> None:
     path, moved = (
         tmp_path / folder / "00000001-0000-0.a" for folder in ("inprogress-000001", "inprogress-000002")
     )

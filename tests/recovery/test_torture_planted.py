@@ -83,14 +83,14 @@ def test_calls_that_are_forgotten_by_quick_restarts(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_a_damaged_checkpoint_that_is_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_that_is_skipped(tmp_path: Path) -> None:
     every = [
         blow(Blow.DAMAGE, share, damage="flip", target="chk-*.ckpt", newest=True) for share in (0.5, 0.7, 0.9)
     ]
     assert tortured(tmp_path, "damage_is_passed_over", *every, checkpoint_ms=(200,)).violations
 
 
-def test_a_second_driver_that_is_not_refused(tmp_path: Path) -> None:
+def test_a_second_driver_that_is_not_rejected(tmp_path: Path) -> None:
     result = tortured(tmp_path, "no_owner", blow(Blow.PAUSED_DRIVER, 0.2))
     assert "a second driver was not refused" in str(result.violations)
 
@@ -114,7 +114,7 @@ def test_a_job_that_gives_up_under_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_every_step_is_taken(backend: str, tmp_path: Path) -> None:
+def test_every_step_is_executed(backend: str, tmp_path: Path) -> None:
     """A step that no job takes would be aimed at in vain: names of files change."""
     plan = replace(PLAN, backend=backend, disturbances=(blow(Blow.KILL_JOB, 0.6), blow(Blow.KILL_JOB, 0.8)))
     files = RunFiles(tmp_path / "tortured")
@@ -126,7 +126,7 @@ def test_every_step_is_taken(backend: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_job_that_is_killed_at_every_step_keeps_its_promises(backend: str, tmp_path: Path) -> None:
+def test_a_job_that_is_killed_at_every_step_keeps_its_guarantees(backend: str, tmp_path: Path) -> None:
     """Without a planted fault: one run, killed once at each step of a commit and of a start."""
     names = steps_of("local", backend)
     aims = [

@@ -35,7 +35,7 @@ def unnamed(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def test_nothing_is_overlooked_without_a_rule() -> None:
+def test_ignores_name_their_rule() -> None:
     files = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py*") if is_source(path))
     assert len(files) > 500
     found = [
@@ -65,5 +65,5 @@ def is_source(path: Path) -> bool:
         ("# pyright says so", 0),
     ],
 )
-def test_the_rule_knows_a_rule(comment: str, wrong: int) -> None:
+def test_the_check_recognizes_rules(comment: str, wrong: int) -> None:
     assert len(unnamed(f"x = 1  {comment}\n")) == wrong

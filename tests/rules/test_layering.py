@@ -114,7 +114,7 @@ def test_a_file_imports_only_the_layers_below_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES_APART))
-def test_engines_do_not_know_each_other(engine: str) -> None:
+def test_engines_do_not_import_each_other(engine: str) -> None:
     other = f"emberflow.engines.{ENGINES_APART[engine]}"
     wrong = [
         f"{short(path)}:{line} imports {module}"
@@ -129,7 +129,7 @@ def test_engines_do_not_know_each_other(engine: str) -> None:
     ("room", "others"),
     [("driver", ("worker",)), ("worker", ("driver", "session")), ("wire", ("driver", "worker", "session"))],
 )
-def test_what_runs_in_a_spark_worker_is_apart_from_the_driver(room: str, others: tuple[str, ...]) -> None:
+def test_worker_code_is_separate_from_driver_code(room: str, others: tuple[str, ...]) -> None:
     spark = PACKAGE / "engines" / "spark"
     forbidden = tuple(f"emberflow.engines.spark.{other}." for other in others)
     files = sorted((spark / room).rglob("*.py"))

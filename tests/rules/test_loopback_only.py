@@ -12,7 +12,7 @@ OUTSIDE = "192.0.2.1"
 """An address that is reserved for documentation."""
 
 
-def test_other_machines_are_out_of_reach() -> None:
+def test_other_machines_are_unreachable() -> None:
     with pytest.raises(NetworkRefused, match="only loopback is allowed"):
         socket.create_connection((OUTSIDE, 80), timeout=1)
     with pytest.raises(NetworkRefused, match=r"look up 'example\.com'"):
@@ -21,7 +21,7 @@ def test_other_machines_are_out_of_reach() -> None:
         udp.sendto(b"x", (OUTSIDE, 80))
 
 
-def test_this_machine_is_not() -> None:
+def test_this_machine_is_reachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         socket.create_connection(server.getsockname()).close()
         socket.create_connection(("localhost", server.getsockname()[1])).close()

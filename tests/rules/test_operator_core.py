@@ -85,5 +85,5 @@ def test_the_core_has_no_clocks_threads_or_files() -> None:
         ("from emberflow.event_time.clock import Clock", 0),
     ],
 )
-def test_the_rule_knows_what_the_core_may_not_use(text: str, wrong: int) -> None:
+def test_the_check_recognizes_what_the_core_must_not_use(text: str, wrong: int) -> None:
     assert len(list(used(ast.parse(text)))) == wrong

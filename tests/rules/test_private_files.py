@@ -48,11 +48,11 @@ def making(path: Path) -> list[str]:
     ]
 
 
-def test_files_are_made_for_their_user_only() -> None:
+def test_files_are_created_for_their_user_only() -> None:
     assert [found for path in modules() for found in making(path)] == []
 
 
-def test_the_rule_knows_what_makes_a_file() -> None:
+def test_the_check_recognizes_what_creates_a_file() -> None:
     bad = ["p.mkdir()", "os.makedirs(p)", "open(p, 'w')", "p.open('ab')", "p.write_text('')", "p.touch()"]
     bad += ["os.open(p, os.O_WRONLY | os.O_CREAT, 0o644)"]
     good = [

@@ -74,5 +74,5 @@ def test_private_names_stay_in_their_package() -> None:
         ("class C:\n    def __init__(self) -> None:\n        self._env = 1\nC()._env", 0),
     ],
 )
-def test_the_rule_knows_private_names(text: str, wrong: int) -> None:
+def test_the_check_recognizes_private_names(text: str, wrong: int) -> None:
     assert len(foreign({PACKAGE / "agents" / "a.py": ast.parse(text)})) == wrong

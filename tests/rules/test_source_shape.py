@@ -53,7 +53,7 @@ def test_nothing_is_left_behind(what: str, pattern: re.Pattern[str]) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "requirements").glob("*.txt")), ids=short)
-def test_pins_are_exact_and_name_no_place(path: Path) -> None:
+def test_pins_are_exact_and_name_no_index(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert lines
     assert [line for line in lines if not PIN.fullmatch(line)] == []

@@ -70,7 +70,7 @@ def test_there_is_a_value_of_every_stored_type() -> None:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_a_stored_type_comes_back_without_its_module(value: Any) -> None:
+def test_a_stored_type_is_restored_without_its_module(value: Any) -> None:
     for data in (encode(value), pickle.dumps(value), cloudpickle.dumps(value)):
         assert MODULE_PATH not in data
     for found in (decode(encode(value)), copy.copy(value), copy.deepcopy(value)):
@@ -83,7 +83,7 @@ def test_a_stored_type_comes_back_without_its_module(value: Any) -> None:
 @pytest.mark.parametrize(
     "error", [BudgetExceeded("spent", way_out="earn"), RecordedError("gone", names=("x.Gone",))]
 )
-def test_an_error_comes_back_without_its_module(error: EmberflowError) -> None:
+def test_an_error_is_restored_without_its_module(error: EmberflowError) -> None:
     assert MODULE_PATH not in encode(error)
     assert MODULE_PATH not in encode(stored(error))
     found = decode(encode(error))
@@ -163,7 +163,7 @@ def test_an_error_of_a_user_is_stored_with_its_class_and_attributes() -> None:
     assert (type(gone), gone.names) == (Gone, ("x.Gone",))
 
 
-def test_an_error_of_ours_is_not_taken_for_a_users_of_the_same_name() -> None:
+def test_our_error_is_not_mistaken_for_a_users_of_the_same_name() -> None:
     assert type(decode(encode(errors.StepFailed("a")))) is errors.StepFailed
     marker = errors.from_marker(errors.to_marker(errors.StepFailed("a")))
     assert type(marker) is errors.StepFailed
@@ -179,6 +179,6 @@ def test_a_public_class_that_has_moved_is_found_and_is_the_same_key() -> None:
     assert stable_path(HumanAnswer) == "emberflow.operators.guard_approvals.HumanAnswer"
 
 
-def test_old_names_lead_to_the_classes_of_today() -> None:
+def test_old_names_resolve_to_the_current_classes() -> None:
     for name, home in HOMES.items():
         assert class_before(home.before, name) is stored_types()[name].kind

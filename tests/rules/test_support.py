@@ -63,5 +63,5 @@ def test_test_files_share_through_support() -> None:
         ("from emberflow.testing import test_source", 0),
     ],
 )
-def test_the_rule_knows_whose_a_file_is(text: str, wrong: int) -> None:
+def test_the_check_recognizes_the_owner_of_a_file(text: str, wrong: int) -> None:
     assert len(borrowed(TESTS / "unit" / "plan" / "agents" / "test_it.py", ast.parse(text))) == wrong

@@ -148,7 +148,7 @@ def test_a_checkpoint_directory_of_another_user(tmp_path: Path, caplog: pytest.L
     assert any("(it belongs to the user 4242)" in record.getMessage() for record in caplog.records)
 
 
-def test_what_an_older_version_left_open_is_closed(tmp_path: Path) -> None:
+def test_files_of_an_older_version_are_restricted(tmp_path: Path) -> None:
     folder, file = tmp_path / "calls", tmp_path / "calls" / "a.calls"
     folder.mkdir()
     file.write_bytes(b"first")

@@ -108,7 +108,7 @@ def test_keys_and_values_stay_inside(key: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bucket", ["../outside", "/etc/outside", "a/../../outside", "_emberflow/x", "nul\0"])
-def test_a_record_cannot_choose_a_bucket_outside(bucket: str, tmp_path: Path) -> None:
+def test_a_record_cannot_choose_a_bucket_outside_the_base_path(bucket: str, tmp_path: Path) -> None:
     sink = (
         FileSink.for_row_format(tmp_path / "out", Encoder.simple_string_encoder())
         .with_bucket_assigner(lambda value: value)
@@ -164,7 +164,7 @@ def test_records_are_never_unpickled(protocol: int, tmp_path: Path) -> None:
     assert mark.exists(), "the bomb is one"
 
 
-def test_whoever_can_write_the_checkpoint_directory_runs_code(tmp_path: Path) -> None:
+def test_anyone_who_can_write_to_the_checkpoint_directory_can_run_code(tmp_path: Path) -> None:
     """The reason for the modes and the warning: state is pickled, and a checksum does not say who has written it."""
     directory, mark = tmp_path / "checkpoint", tmp_path / "ran"
 

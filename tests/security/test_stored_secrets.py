@@ -69,7 +69,7 @@ class Careless(Agent):
 
 
 @pytest.mark.parametrize("backend", ["memory", "sqlite"])
-def test_nothing_that_a_job_stores_holds_a_secret(
+def test_nothing_that_a_job_stores_contains_a_secret(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SERVICE_KEY", KEY)
@@ -117,7 +117,7 @@ def shown(function: Any, *args: Any, **kwargs: Any) -> str:
     return calls.next(function, args, kwargs).shown.partition("(")[2]
 
 
-def test_arguments_are_masked_by_name_wherever_they_stand() -> None:
+def test_arguments_are_masked_by_name_at_every_depth() -> None:
     from functools import partial
 
     assert shown(refuse, "u", "k", note=1) == "'u', ***, note=1)"
@@ -148,7 +148,7 @@ def stored(error: Exception) -> BaseException:
     return stored_errors.revived(kept)
 
 
-def test_an_exception_keeps_its_type_and_all_that_is_no_secret() -> None:
+def test_an_exception_keeps_its_type_and_everything_except_secrets() -> None:
     plain = ValueError("wrong", 3, {"a": [1]})
     assert (type(stored(plain)), stored(plain).args) == (ValueError, plain.args)
     made = stored(KeyError(f"no {KEY}", {"token": "t", "n": 1}))

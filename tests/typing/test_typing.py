@@ -27,13 +27,13 @@ def name_of(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=name_of)
-def test_right_programs_are_inferred(path: Path) -> None:
+def test_types_of_correct_programs_are_inferred(path: Path) -> None:
     assert [str(finding) for finding in findings().get(path, [])] == []
     assert "assert_type(" in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", WRONG, ids=name_of)
-def test_wrong_programs_are_refused(path: Path) -> None:
+def test_wrong_programs_are_rejected(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     expected = {
         (number, rule)

@@ -68,7 +68,7 @@ def test_codes_are_stable_and_unique() -> None:
     assert len(set(CODES.values())) == len(CODES)
 
 
-def test_the_drawing_on_top_shows_every_error() -> None:
+def test_the_tree_in_the_docstring_shows_every_error() -> None:
     drawn = set(re.findall(r"[├└]── (\w+)", errors.__doc__ or "")) | {"EmberflowError"}
     assert drawn == set(CODES)
 
@@ -92,7 +92,7 @@ def test_text_pickle_and_marker(kind: type[EmberflowError]) -> None:
         assert str(again) == str(error)
 
 
-def test_parts_that_are_missing_leave_no_line() -> None:
+def test_missing_parts_have_no_line() -> None:
     assert str(StepFailed("short")) == "StepFailed [EF2101]: short"
 
 

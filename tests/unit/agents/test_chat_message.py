@@ -22,7 +22,7 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=str)
-def test_messages_come_back(message: ChatMessage) -> None:
+def test_messages_survive_a_round_trip(message: ChatMessage) -> None:
     assert ChatMessage.from_dict(json.loads(json.dumps(message.to_dict()))) == message
     assert pickle.loads(pickle.dumps(message)) == message
 
@@ -34,7 +34,7 @@ def test_a_role_by_its_name() -> None:
     assert made != ChatMessage(content="be brief")
 
 
-def test_empty_fields_are_left_out() -> None:
+def test_empty_fields_are_omitted() -> None:
     assert ChatMessage(content="x").to_dict() == {"role": "user", "content": "x"}
 
 
@@ -56,6 +56,6 @@ def test_null_is_empty() -> None:
         ({"role": "user", "extra_args": []}, "extra_args an object"),
     ],
 )
-def test_what_is_no_message(data: Any, said: str) -> None:
+def test_values_that_are_not_messages(data: Any, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
         ChatMessage.from_dict(data)

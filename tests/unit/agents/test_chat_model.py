@@ -63,7 +63,7 @@ def test_in_an_agent_everything_has_a_name() -> None:
     assert pickle.loads(pickle.dumps(setup)).tools == ["plus"]
 
 
-def test_empty_questions_are_left_out_but_not_the_turns_of_tools() -> None:
+def test_empty_messages_are_dropped_except_those_of_tools() -> None:
     model = ScriptedChatModel([When(reply="hi")])
     turns = [
         ChatMessage(),
@@ -88,7 +88,7 @@ def test_many_at_once() -> None:
     assert asyncio.run(ask_all()) == ["A", "B"] * 20
 
 
-def test_wrong_names_show_early() -> None:
+def test_wrong_names_are_reported_early() -> None:
     with pytest.raises(ResourceFailed, match="'model', but it is not part of an agent"):
         asyncio.run(BaseChatModelSetup(connection="model").chat([HELLO]))
     setup = BaseChatModelSetup(connection="model")
@@ -112,7 +112,7 @@ class Away(BaseChatModelConnection):
         raise ConnectionError("the model is away")
 
 
-def test_a_fallback_is_asked_with_its_own_prompt_tools_and_settings() -> None:
+def test_a_fallback_is_called_with_its_own_prompt_tools_and_settings() -> None:
     model = ScriptedChatModel([When(reply="hi")])
     fallback = BaseChatModelSetup(
         connection=model, model="small", prompt=Prompt.from_text("Briefly, in {role}."), tools=[add]
@@ -131,7 +131,7 @@ def test_a_fallback_is_asked_with_its_own_prompt_tools_and_settings() -> None:
     assert setup.call_settings["fallback"] == fallback.call_settings
 
 
-def test_the_last_fallback_that_fails_says_why() -> None:
+def test_the_error_of_the_last_fallback_is_raised() -> None:
     first, second = Away(), Away()
     other = BaseChatModelSetup(connection=second)
     setup = BaseChatModelSetup(
@@ -144,7 +144,7 @@ def test_the_last_fallback_that_fails_says_why() -> None:
 
 
 @pytest.mark.parametrize("keyed_first", [True, False])
-def test_idempotency_keys_go_to_the_connections_that_take_them(keyed_first: bool) -> None:
+def test_idempotency_keys_are_passed_to_connections_that_accept_them(keyed_first: bool) -> None:
     keyed, plain = Away(), ScriptedChatModel([When(reply=Reply(error="timeout"))])
     first, second = (keyed, plain) if keyed_first else (plain, keyed)
     setup = BaseChatModelSetup(connection=first, fallback=BaseChatModelSetup(connection=second))
@@ -157,7 +157,7 @@ def test_idempotency_keys_go_to_the_connections_that_take_them(keyed_first: bool
     assert "idempotency_key" not in plain.calls[0].settings
 
 
-def test_fallbacks_in_a_circle_are_refused() -> None:
+def test_cyclic_fallbacks_are_rejected() -> None:
     agent = Agent("circle")
     for name, other in (("large", "small"), ("small", "large")):
         described = ResourceDescriptor(clazz=BaseChatModelSetup, connection="service", fallback=other)
@@ -173,7 +173,7 @@ async def ask_large(event: InputEvent, ctx: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_service_that_refuses_is_not_waited_for_if_there_is_a_fallback(status: int) -> None:
+def test_a_throttled_call_does_not_wait_if_there_is_a_fallback(status: int) -> None:
     """Nor is the fallback taken for one that refuses, if it fails in another way."""
     agent = Agent("patient")
     services = {"busy": When(reply=Reply(error=status)), "broken": When(reply=Reply(error=400))}

@@ -49,7 +49,7 @@ def test_json_in_a_prompt_survives() -> None:
     assert '"short": "late"' in Prompt.from_text(JSON).format_string(reason="late")
 
 
-def test_braces_in_a_value_are_text() -> None:
+def test_braces_in_a_value_are_not_placeholders() -> None:
     assert Prompt.from_text("{a} {b}").format_string(a="{b}", b="{a}") == "{b} {a}"
 
 
@@ -59,7 +59,7 @@ def test_any_name_is_a_placeholder() -> None:
     assert prompt.fill_messages({"self": 1, "role": 2})[0].content == "1 2"
 
 
-def test_it_travels_without_the_context_of_a_process() -> None:
+def test_it_is_pickled_without_the_context_of_a_process() -> None:
     prompt = Prompt.from_text("{a}")
     context: Any = object
     prompt.resource_context = context()
@@ -68,7 +68,7 @@ def test_it_travels_without_the_context_of_a_process() -> None:
     assert from_json_value(to_json_value(prompt)) == prompt
 
 
-def test_what_is_no_prompt() -> None:
+def test_values_that_are_not_prompts() -> None:
     wrong: Any = ["text"]
     with pytest.raises(InvalidAgent, match="made of ChatMessages, got 'text'"):
         Prompt.from_messages(wrong)

@@ -35,5 +35,5 @@ def test_forms(form: str) -> None:
     assert ChatMessage(extra_args=extra).usage == expected
 
 
-def test_a_message_without_extras_says_nothing() -> None:
+def test_a_message_without_extras_has_no_usage() -> None:
     assert ChatMessage(content="x").usage is None

@@ -203,7 +203,7 @@ def test_annotations_as_schema(hint: Any, schema: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_arguments_become_what_the_annotations_say(hint: Any, sent: Any, read: Any) -> None:
+def test_arguments_are_converted_to_the_annotated_types(hint: Any, sent: Any, read: Any) -> None:
     def function(x: Any) -> Any:
         return x
 
@@ -223,7 +223,7 @@ def test_a_part_of_a_function() -> None:
     assert asyncio.run(made.call({"a": 1})) == 6
 
 
-def test_what_describes_itself() -> None:
+def test_types_that_describe_themselves() -> None:
     def count(model: Model) -> int:
         return model.n
 
@@ -260,7 +260,7 @@ def test_a_pydantic_model() -> None:
         ("a=1", "must be an object"),
     ],
 )
-def test_the_model_is_told_what_is_wrong(arguments: Any, said: str) -> None:
+def test_the_model_gets_a_message_about_what_is_wrong(arguments: Any, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said) as raised:
         asyncio.run(FunctionTool(add).call(arguments))
     assert "tool 'add'" in str(raised.value)
@@ -288,7 +288,7 @@ def test_open_arguments() -> None:
     assert FunctionTool(search).metadata.args_schema["required"] == ["query"]
 
 
-def test_an_error_of_the_function_stays_its_own() -> None:
+def test_an_error_of_the_function_is_raised_unchanged() -> None:
     def divide(a: int) -> float:
         return a / 0
 
@@ -329,13 +329,13 @@ takes_unknown.__annotations__["x"] = "Unknown"
         (takes_unknown, "annotations cannot be read"),
     ],
 )
-def test_functions_that_are_no_tools(function: Callable[..., Any], said: str) -> None:
+def test_functions_that_cannot_be_tools(function: Callable[..., Any], said: str) -> None:
     with pytest.raises(InvalidAgent) as raised:
         FunctionTool(function)
     assert said in str(raised.value)
 
 
-def test_a_tool_travels() -> None:
+def test_a_tool_can_be_pickled() -> None:
     made = FunctionTool(measure)
     context: Any = object()
     made.resource_context = context
@@ -344,7 +344,7 @@ def test_a_tool_travels() -> None:
         assert asyncio.run(back.call({"place": {"city": "Ulm"}})) == "Ulm 0 KM"
 
 
-def test_a_tool_made_inside_a_function_travels_with_its_types() -> None:
+def test_a_tool_defined_inside_a_function_is_pickled_with_its_types() -> None:
     @dataclasses.dataclass
     class Local:
         n: Any

@@ -93,19 +93,19 @@ CASES: dict[str, tuple[Callable[[], object], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_misspelt_name_is_refused_with_the_closest_one(case: str) -> None:
+def test_a_misspelt_name_is_rejected_with_the_closest_one(case: str) -> None:
     do, given, wanted = CASES[case]
     with pytest.raises(EmberflowError) as caught:
         do()
     assert re.search(f"{given}.*; did you mean {wanted}\\?", str(caught.value))
 
 
-def test_right_names_are_taken() -> None:
+def test_correct_names_are_accepted() -> None:
     with_argument("temperature")
     assert explained("mermaid").startswith("flowchart")
     env().set_option(EngineOption.TRIGGER_MS, 100)
     Agent("a").add_action("act", [InputEvent], lambda event, ctx: None, retry=Retry(), reply="kind")
 
 
-def test_nothing_is_suggested_where_nothing_is_close() -> None:
+def test_nothing_is_suggested_if_no_name_is_close() -> None:
     assert did_you_mean("colour", ["text", "json"]) == ""

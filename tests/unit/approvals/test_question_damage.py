@@ -56,7 +56,7 @@ def post(directory: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["question", "answer"])
-def test_no_bit_of_a_file_may_change(tmp_path: Path, which: int) -> None:
+def test_any_changed_bit_of_a_file_is_detected(tmp_path: Path, which: int) -> None:
     path = post(tmp_path)[which]
     whole = path.read_bytes()
     for at in range(0, 8 * len(whole), 7):
@@ -80,7 +80,7 @@ def test_the_first_versions_files_are_read(tmp_path: Path) -> None:
     assert ask(tmp_path) == "approve"
 
 
-def test_lines_of_the_history_that_are_damaged_are_left_out(tmp_path: Path) -> None:
+def test_corrupted_lines_of_the_history_are_skipped(tmp_path: Path) -> None:
     post(tmp_path)
     FileApprovals(tmp_path / APPROVALS_FOLDER).settled(CALL)
     path = tmp_path / APPROVALS_FOLDER / HISTORY
@@ -92,7 +92,7 @@ def test_lines_of_the_history_that_are_damaged_are_left_out(tmp_path: Path) -> N
     assert found.answer["answer"] == "approve"
 
 
-def test_a_job_stops_and_goes_on_when_the_advice_was_followed(tmp_path: Path) -> None:
+def test_a_job_stops_and_continues_after_the_advice_was_followed(tmp_path: Path) -> None:
     """The damage is no outcome of the action: no retry, no dead letter, nothing recorded; the answer is then asked for again."""
     got: list[Any] = []
 

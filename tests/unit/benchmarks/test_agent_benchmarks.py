@@ -84,7 +84,7 @@ def test_the_due_source_stamps_by_one_clock() -> None:
     assert read_s >= before
 
 
-def test_calls_come_at_once_and_the_query_stays() -> None:
+def test_calls_start_at_once_and_the_query_keeps_running() -> None:
     source = CallsAtOnce(call_ms=7)
     assert source.available(0, 0, 0) * source.CHANNELS == CALLS
     assert source.available(0, CALLS // 2, 60_000) == 0

@@ -24,7 +24,7 @@ def entry(*measures: Measure) -> dict[str, Any]:
     return {"measures": [item.to_dict() for item in measures]}
 
 
-def test_a_bar_says_how_far_a_figure_is_from_it() -> None:
+def test_a_bar_shows_how_far_a_figure_is_from_it() -> None:
     assert Measure(name="m", value=300, unit="records/s", bar=at_least(150)).to_dict() == {
         "name": "m",
         "value": 300,
@@ -89,7 +89,7 @@ def test_every_benchmark_has_its_module(benchmark: Any) -> None:
     assert callable(importlib.import_module(benchmark.module).run)
 
 
-def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["no_such"]) == 2
     assert "keyed_state_spark" in capsys.readouterr().err
 

@@ -109,7 +109,7 @@ def test_a_settled_question_is_kept_as_history(tmp_path: Path, capsys: pytest.Ca
     ],
     ids=["unknown", "empty", "no-option"],
 )
-def test_answers_that_cannot_be(
+def test_invalid_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
     with asked(tmp_path, question()):
@@ -168,14 +168,14 @@ def test_many_questions_have_one_thread(tmp_path: Path) -> None:
     assert got == ["approve" if number % 3 else "reject" for number in range(40)]
 
 
-def test_questions_on_a_terminal_drive_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_questions_do_not_control_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with asked(tmp_path, question(question="a\x1b[31mb")):
         main(["approvals", "list", str(tmp_path)])
         assert "\x1b" not in capsys.readouterr().out
         give_answer(tmp_path, text_identity(CALL), "approve")
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["approvals", "list", str(tmp_path / "no")]) == ExitCode.BAD_PROGRAM
     assert "name the checkpoint directory of the job" in capsys.readouterr().err
 
@@ -187,7 +187,7 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
         questions(tmp_path)
 
 
-def test_default_or_error_when_nobody_answers() -> None:
+def test_default_or_error_if_there_is_no_answer() -> None:
     class Nobody:
         async def ask(self, question: Question) -> HumanAnswer | None:
             return None
@@ -205,7 +205,7 @@ def test_default_or_error_when_nobody_answers() -> None:
     )
 
 
-def test_an_answer_travels_as_it_is() -> None:
+def test_an_answer_is_pickled_unchanged() -> None:
     again = pickle.loads(pickle.dumps(HumanAnswer("approve", "ok", "eve")))
     assert (again, again.note, again.by) == ("approve", "ok", "eve")
 
@@ -221,7 +221,7 @@ def test_an_answer_travels_as_it_is() -> None:
     ],
     ids=["no-text", "one-text", "empty-option", "no-time", "half-a-time"],
 )
-def test_questions_that_cannot_be(given: Any, text: str) -> None:
+def test_invalid_questions(given: Any, text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
         check_question(*given)
 

@@ -43,7 +43,7 @@ def test_json_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "failed_ms   1767225600001 (2026-01-01 00:00:00 UTC)\n" in shown
 
 
-def test_redriven_letters_come_back_once_and_in_order(
+def test_redriven_letters_are_processed_once_and_in_order(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = write(tmp_path, letter(1), letter(2), letter(3))
@@ -63,13 +63,13 @@ def test_redriven_letters_come_back_once_and_in_order(
     assert "there are no dead letters" in capsys.readouterr().err
 
 
-def test_a_letter_goes_back_to_its_own_agent(tmp_path: Path) -> None:
+def test_a_letter_is_redriven_to_its_own_agent(tmp_path: Path) -> None:
     one, two = write(tmp_path, letter(1)), write(tmp_path, letter(2), agent="other")
     main(["dead-letters", "redrive", str(tmp_path), "--all"])
     assert (taken(one)[0], taken(two)[0]) == ([{"amount": 1}], [{"amount": 2}])
 
 
-def test_values_of_any_kind_come_back_as_they_were(tmp_path: Path) -> None:
+def test_values_of_any_kind_are_redriven_unchanged(tmp_path: Path) -> None:
     folder = Path(letters_folder(str(tmp_path), "refunds"))
     (folder / LETTERS).mkdir(parents=True)
     value = letter(1, key=("a", 1), input={"when": {1, 2}, "nan": float("inf")})
@@ -101,7 +101,7 @@ def test_inputs_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     ],
     ids=["none", "both", "unknown", "several", "timer", "bounded", "bounded-all", "no-directory"],
 )
-def test_what_cannot_be(
+def test_invalid_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
     write(tmp_path, letter(1), letter(2), letter(5, event_type="later"), letter(6, bounded=True))
@@ -110,13 +110,13 @@ def test_what_cannot_be(
     assert text in capsys.readouterr().err
 
 
-def test_all_leaves_out_what_cannot_be_redriven(tmp_path: Path) -> None:
+def test_all_skips_what_cannot_be_redriven(tmp_path: Path) -> None:
     folder = write(tmp_path, letter(1), letter(5, event_type="later"))
     assert main(["dead-letters", "redrive", str(tmp_path), "--all"]) == ExitCode.OK
     assert taken(folder)[0] == [{"amount": 1}]
 
 
-def test_a_running_source_finds_what_is_asked_for_later(tmp_path: Path) -> None:
+def test_a_running_source_finds_later_requests(tmp_path: Path) -> None:
     folder = write(tmp_path, letter(1))
     assert taken(folder, bounded=False) == ([], 0)
     main(["dead-letters", "redrive", str(tmp_path), "--all"])
@@ -144,7 +144,7 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         assert "emberflow dead-letters redrive state/ --all" in capsys.readouterr().out
 
 
-def test_a_number_is_not_used_again_when_its_file_was_removed(tmp_path: Path) -> None:
+def test_a_number_is_not_reused_after_its_file_was_removed(tmp_path: Path) -> None:
     """The job has read past it: letters under an old number would never be tried again."""
     folder = write(tmp_path, letter(1), letter(2))
     main(["dead-letters", "redrive", str(tmp_path), "0001"])
@@ -156,7 +156,7 @@ def test_a_number_is_not_used_again_when_its_file_was_removed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("damage", ["removed", "flipped", "emptied"])
-def test_a_damaged_request_is_refused_and_the_advice_comes_true(tmp_path: Path, damage: str) -> None:
+def test_a_corrupted_request_is_rejected_and_the_advice_works(tmp_path: Path, damage: str) -> None:
     folder = write(tmp_path, letter(1), letter(2))
     main(["dead-letters", "redrive", str(tmp_path), "0001"])
     main(["dead-letters", "redrive", str(tmp_path), "0002"])

@@ -9,7 +9,7 @@ from emberflow.cli.main import main
 
 
 @pytest.mark.parametrize(("answer", "code"), [(None, 0), (0, 0), (1, 1)])
-def test_hands_over_to_the_demo(answer: int | None, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delegates_to_the_demo(answer: int | None, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
 
     def demo_main(argv: list[str]) -> int | None:

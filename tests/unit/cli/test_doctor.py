@@ -47,7 +47,7 @@ def test_a_complete_machine_is_ready(packages: dict[str, str], capsys: pytest.Ca
     assert text.endswith("The spark engine is ready.\n")
 
 
-def test_without_pyspark_the_local_engine_is_looked_at(
+def test_without_pyspark_the_local_engine_is_checked(
     packages: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     del packages["pyspark"]
@@ -67,7 +67,7 @@ def test_without_pyspark_the_local_engine_is_looked_at(
         ("protobuf", None),
     ],
 )
-def test_a_wrong_or_missing_package_names_the_command_that_mends_it(
+def test_a_wrong_or_missing_package_names_the_command_that_fixes_it(
     package: str, version: str | None, packages: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     packages.pop(package)
@@ -120,7 +120,7 @@ def test_wanted_versions_are_those_of_the_package() -> None:
     assert core == set(project["dependencies"])
 
 
-def test_variables_of_another_spark_are_pointed_out() -> None:
+def test_variables_of_another_spark_are_reported() -> None:
     checks = machine.check_spark_variables({"SPARK_HOME": "elsewhere", "PYSPARK_PYTHON": "no-such-python"})
     assert [(check.name, check.status) for check in checks] == [
         ("SPARK_HOME", Status.WARNING),

@@ -66,7 +66,7 @@ def test_a_table_by_time(logs: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["--since", "2026-01-01T01:00:00.003+01:00"], [3]),
     ],
 )
-def test_what_is_asked_for(
+def test_filters_select_events(
     options: list[str], shown: list[int], logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["events", "show", str(logs), "--json", *options]) == ExitCode.OK
@@ -86,7 +86,7 @@ def test_trees_of_many_runs_show_the_last(tmp_path: Path, capsys: pytest.Capture
     assert "the last 20 of 30 runs; --last 30 shows all" in captured.err
 
 
-def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["events", "show", str(tmp_path / "nowhere")]) == ExitCode.BAD_PROGRAM
     text = capsys.readouterr().err
     assert "there is no event log at" in text
@@ -177,7 +177,7 @@ def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[by
     )
 
 
-def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe(tmp_path: Path) -> None:
     write(tmp_path, range(40))
     done = command("events", "show", str(tmp_path), then=" | head -1")
     assert done.stdout.startswith(b"TIME")

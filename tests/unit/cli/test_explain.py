@@ -15,7 +15,7 @@ raise Explained("plan as " + os.environ["EMBERFLOW_EXPLAIN"])
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid", "json"])
-def test_prints_the_plan_in_the_form_asked_for(
+def test_prints_the_plan_in_the_requested_format(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "program.py"
@@ -24,9 +24,7 @@ def test_prints_the_plan_in_the_form_asked_for(
     assert capsys.readouterr().out == f"plan as {form}\n"
 
 
-def test_a_program_without_a_job_is_said_to_have_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_program_without_a_job_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "program.py"
     program.write_text("print('hello')\n")
     assert main(["explain", str(program)]) == ExitCode.BAD_PROGRAM

@@ -170,7 +170,7 @@ def test_functions_of_the_program_can_be_pickled(write) -> None:
 @pytest.mark.parametrize(
     "end", ["stream.print(); env.execute()", "assert stream.execute_and_collect(limit=1) == [1]"]
 )
-def test_a_program_that_executes_is_not_told_otherwise(
+def test_a_program_that_executes_gets_no_warning(
     end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "executes.py"
@@ -183,7 +183,7 @@ def test_a_program_that_executes_is_not_told_otherwise(
     assert "without executing" not in capsys.readouterr().err
 
 
-def test_a_program_that_executes_nothing_is_told_so(
+def test_a_program_that_executes_nothing_gets_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "forgot.py"

@@ -43,7 +43,7 @@ def savepoint(tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-def test_inspect_shows_what_there_is(savepoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_shows_the_contents(savepoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["savepoint", "inspect", str(savepoint)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "savepoint of 'orders' on spark, 2027-01-15 08:00:00 UTC, format 2"

@@ -21,6 +21,6 @@ def test_suffixes_count_as_their_release(version: str) -> None:
     assert is_within(version, "==4.3.*")
 
 
-def test_a_clause_it_does_not_know_is_refused() -> None:
+def test_an_unknown_clause_is_rejected() -> None:
     with pytest.raises(ValueError, match="only =="):
         is_within("1.0", "~=1.0")

@@ -34,7 +34,7 @@ def test_print_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert sink.describe() == "Print to Std. Err"
 
 
-def test_collect_hands_batches_to_a_function_or_a_queue() -> None:
+def test_collect_passes_batches_to_a_function_or_a_queue() -> None:
     found: list[Batch] = []
     CollectSink(found.append).deliver(BATCH, 0)
     waiting: queue.Queue[Batch] = queue.Queue()
@@ -43,7 +43,7 @@ def test_collect_hands_batches_to_a_function_or_a_queue() -> None:
     assert waiting.get_nowait() is BATCH
 
 
-def test_a_shipped_collect_sink_leaves_its_queue_at_home() -> None:
+def test_a_shipped_collect_sink_does_not_include_its_queue() -> None:
     copy: CollectSink = pickle.loads(pickle.dumps(CollectSink(queue.Queue())))
     with pytest.raises(SinkFailed, match="a copy of a collect sink"):
         copy.deliver(BATCH, 0)

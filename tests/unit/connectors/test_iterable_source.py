@@ -36,7 +36,7 @@ def test_it_is_read_the_same_however_it_is_cut(count: int, limits: list[int], pe
     assert read_restarting(source, 0, source.start(1)[0], limits, per_run) == list(range(count))
 
 
-def test_reading_on_does_not_open_the_iterable_again() -> None:
+def test_continuing_does_not_open_the_iterable_again() -> None:
     make = Counting(100)
     source = IterableSource(make)
     position: Any = 0
@@ -66,12 +66,12 @@ def test_an_error_inside_the_iterable_comes_after_the_values_before_it() -> None
     ]
 
 
-def test_an_iterable_that_lost_values_is_noticed() -> None:
+def test_an_iterable_that_lost_values_is_detected() -> None:
     with pytest.raises(SourceFailed, match="only 3 values, but 5 were read from it before"):
         list(IterableSource(Counting(3)).read(0, 5, 10))
 
 
-def test_an_iterable_instead_of_a_function_is_refused() -> None:
+def test_an_iterable_instead_of_a_function_is_rejected() -> None:
     with pytest.raises(InvalidArgument, match=r"not list[\s\S]*lambda: values"):
         IterableSource([1, 2])  # pyright: ignore[reportArgumentType]
 
@@ -93,7 +93,7 @@ def values_of(chunks: list[Chunk]) -> list[Any]:
     return [value for chunk in chunks for value in chunk.values]
 
 
-def test_an_unbounded_iterable_that_waits_holds_nobody_up() -> None:
+def test_an_unbounded_iterable_that_waits_does_not_block() -> None:
     go_on = threading.Event()
 
     def waiting() -> Iterator[int]:
@@ -122,13 +122,13 @@ def test_an_unbounded_iterable_may_end_and_may_fail() -> None:
         poll(failing, 0, 2)
 
 
-def test_an_unbounded_iterable_goes_back_to_a_position() -> None:
+def test_an_unbounded_iterable_can_return_to_a_position() -> None:
     source = IterableSource(Counting(100), bounded=False)
     poll(source, 0, 20)
     assert values_of(poll(source, 7, 3))[:3] == [7, 8, 9]
 
 
-def test_a_source_that_is_gone_leaves_no_thread() -> None:
+def test_a_source_that_was_collected_leaves_no_thread() -> None:
     def endless() -> Iterator[int]:
         number = 0
         while True:
@@ -184,7 +184,7 @@ def test_an_iterable_that_lacks_what_was_read_before_is_an_error() -> None:
         list(IterableSource(lambda: ["a", "b"]).read_again(0, 0, 3, 10))
 
 
-def test_two_readers_of_one_source_do_not_take_from_each_other() -> None:
+def test_two_readers_of_one_source_do_not_share_values() -> None:
     """Both stand at one position at a time: the source is part of a program twice."""
     source = IterableSource(lambda: range(8))
     one = source.read(0, 0, 2)

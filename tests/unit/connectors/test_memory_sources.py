@@ -42,7 +42,7 @@ def test_a_collection_is_read_the_same_however_it_is_cut(
 
 
 @given(st.integers(-20, 20), st.integers(0, 40), st.integers(1, 5), LIMITS, st.integers(1, 3))
-def test_a_sequence_is_read_the_same_however_it_is_cut(
+def test_splitting_a_sequence_does_not_change_what_is_read(
     start: int, more: int, parallelism: int, limits: list[int], per_run: int
 ) -> None:
     source = NumberSequenceSource(start, start + more)
@@ -50,7 +50,7 @@ def test_a_sequence_is_read_the_same_however_it_is_cut(
 
 
 @given(st.integers(0, 40), st.integers(1, 5), LIMITS, st.integers(1, 3))
-def test_a_generator_is_read_the_same_however_it_is_cut(
+def test_splitting_a_generator_does_not_change_what_is_read(
     count: int, parallelism: int, limits: list[int], per_run: int
 ) -> None:
     source = DataGeneratorSource(square, count=count)
@@ -58,7 +58,7 @@ def test_a_generator_is_read_the_same_however_it_is_cut(
     assert sorted(found) == [square(index) for index in range(count)]
 
 
-def test_a_collection_takes_any_iterable_once() -> None:
+def test_a_collection_accepts_any_iterable() -> None:
     source = CollectionSource(value for value in "abc")
     assert read_all(source) == ["a", "b", "c"]
     assert read_all(source) == ["a", "b", "c"]
@@ -66,12 +66,12 @@ def test_a_collection_takes_any_iterable_once() -> None:
 
 
 @pytest.mark.parametrize("wrong", [5, "abc"])
-def test_a_single_value_is_no_collection(wrong: Any) -> None:
+def test_a_single_value_is_not_a_collection(wrong: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"needs a list of values[\s\S]*write \[value\]"):
         CollectionSource(wrong)
 
 
-def test_an_empty_sequence_is_refused() -> None:
+def test_an_empty_sequence_is_rejected() -> None:
     with pytest.raises(InvalidArgument, match="from 3 to 2 is empty"):
         NumberSequenceSource(3, 2)
 
@@ -105,7 +105,7 @@ def test_a_failing_generator_delivers_what_came_before() -> None:
     ]
 
 
-def test_a_generator_takes_flinks_function_object() -> None:
+def test_a_generator_accepts_flinks_function_object() -> None:
     class Double:
         def map(self, value: int) -> int:
             return 2 * value
@@ -123,7 +123,7 @@ def test_a_generator_takes_flinks_function_object() -> None:
         (lambda: RateLimiterStrategy.per_second(float("nan")), "a rate of nan"),
     ],
 )
-def test_impossible_generators_are_refused(make: Any, text: str) -> None:
+def test_impossible_generators_are_rejected(make: Any, text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
         make()
 

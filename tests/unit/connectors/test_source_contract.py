@@ -91,7 +91,7 @@ class OfTheOldContract(Source):
         return parallelism
 
 
-def test_a_start_that_is_no_list_of_positions_is_refused() -> None:
+def test_a_start_that_is_not_a_list_of_positions_is_rejected() -> None:
     for wrong in (0, [], None, (1, 2)):
         with pytest.raises(InvalidArgument) as caught:
             start_positions(Returns(wrong), 2)
@@ -109,6 +109,6 @@ def test_positions_are_what_json_makes_of_them() -> None:
         start_positions(Returns([{1, 2}]), 2)
 
 
-def test_a_source_that_wants_to_be_told_its_channels_is_refused() -> None:
+def test_a_source_with_the_old_channels_method_is_rejected() -> None:
     with pytest.raises(InvalidArgument, match=r"has a method channels\(\), which is not called"):
         start_positions(OfTheOldContract(), 2)

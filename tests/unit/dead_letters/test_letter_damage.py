@@ -21,7 +21,7 @@ def flips(data: bytes, step: int) -> list[bytes]:
     ]
 
 
-def test_no_bit_of_a_letter_may_change(tmp_path: Path) -> None:
+def test_any_changed_bit_of_a_letter_is_detected(tmp_path: Path) -> None:
     folder = write(tmp_path, letter(1), letter(2))
     path = folder / LETTERS / "letters-1.jsonl"
     for data in flips(path.read_bytes()[:-1], 7):
@@ -39,7 +39,7 @@ def test_letters_of_every_kind_pass_their_check(tmp_path: Path, key: object) -> 
     assert [item.id for item in letters(tmp_path)] == ["0001-1"]
 
 
-def test_no_bit_of_a_redriven_letter_may_change(tmp_path: Path) -> None:
+def test_any_changed_bit_of_a_redriven_letter_is_detected(tmp_path: Path) -> None:
     folder = write(tmp_path, letter(1))
     redrive(letters(tmp_path))
     path = folder / REDRIVE / "00000000.json"
@@ -55,7 +55,7 @@ def test_no_bit_of_a_redriven_letter_may_change(tmp_path: Path) -> None:
     assert taken(folder) == ([{"amount": 1}], 1)
 
 
-def test_the_last_file_is_missed_when_it_is_gone(tmp_path: Path) -> None:
+def test_a_missing_last_file_is_detected(tmp_path: Path) -> None:
     """Nothing follows it, so only the number behind it tells."""
     folder = write(tmp_path, letter(1))
     redrive(letters(tmp_path))

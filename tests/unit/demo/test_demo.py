@@ -101,7 +101,7 @@ def test_quiet_prints_the_place_of_the_report_only(
     assert capsys.readouterr().out.splitlines() == [f"report      {(tmp_path / 'report.html').as_uri()}"]
 
 
-def test_bad_numbers_are_refused() -> None:
+def test_bad_numbers_are_rejected() -> None:
     with pytest.raises(SystemExit):
         main(["--events", "0"])
     with pytest.raises(SystemExit):

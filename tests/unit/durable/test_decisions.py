@@ -11,7 +11,7 @@ from emberflow.errors import CallLogFailed, CorruptData
 
 
 @pytest.mark.parametrize("damage", ["cut", "emptied", "last byte", "first byte", "longer"])
-def test_a_damaged_decision_is_refused_and_kept(tmp_path: Path, damage: str) -> None:
+def test_a_corrupted_decision_is_rejected_and_kept(tmp_path: Path, damage: str) -> None:
     store = FileDecisions(tmp_path)
     store.decide("query.0.1.0", b"decided")
     path = tmp_path / DECISIONS_FOLDER / "query.0.1.0"

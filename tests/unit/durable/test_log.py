@@ -55,7 +55,7 @@ def test_many_calls_share_a_write(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_done_goes_when_it_is_committed(tmp_path: Path) -> None:
+def test_records_of_done_actions_are_dropped_on_commit(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.begin(0)
     log.write_now(record("s/k-1/1/1"))
@@ -71,7 +71,7 @@ def test_what_is_done_goes_when_it_is_committed(tmp_path: Path) -> None:
     assert log.find("s/l-1/1/1") is None
 
 
-def test_records_of_a_lost_attempt_stay_until_the_repeated_work_has_come_as_far(tmp_path: Path) -> None:
+def test_records_of_a_lost_attempt_are_kept_until_the_repeated_work_has_caught_up(tmp_path: Path) -> None:
     lost = log_in(tmp_path)
     lost.begin(1, "1/0", 7)
     for number in (1, 2):
@@ -93,7 +93,7 @@ def test_records_of_a_lost_attempt_stay_until_the_repeated_work_has_come_as_far(
     assert log.find("s/k-2/2/1") is None
 
 
-def test_what_an_attempt_did_that_was_given_up_does_not_count(tmp_path: Path) -> None:
+def test_an_abandoned_attempt_does_not_count(tmp_path: Path) -> None:
     first, second = log_in(tmp_path), log_in(tmp_path)
     first.begin(1, "1/0", 7)
     first.write_now(record("s/k-1/1/1"))
@@ -106,7 +106,7 @@ def test_what_an_attempt_did_that_was_given_up_does_not_count(tmp_path: Path) ->
         assert log.parked() == ["s/k-1/1/"]
 
 
-def test_an_action_that_is_done_takes_what_came_before_it_along(tmp_path: Path) -> None:
+def test_a_done_action_supersedes_all_earlier_ones(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.begin(0)
     for place in ("s/k-1/1/1", "s/k-1/2/1", "s/k-2/1/1", "s/l-1/1/1", "t/k-1/1/1"):
@@ -160,7 +160,7 @@ def test_the_claims_of_a_process_end_with_it(tmp_path: Path) -> None:
     assert second.claim("a/")
 
 
-def test_what_a_dead_process_left_is_taken_over(tmp_path: Path) -> None:
+def test_the_part_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
     first = log_in(tmp_path)
     first.begin(4)
     first.write_now(record("s/k-1/1/1"))
@@ -199,7 +199,7 @@ def test_a_part_does_not_grow_beyond_what_is_in_flight(tmp_path: Path) -> None:
     assert again.find("s/parked-1/1/1") is not None
 
 
-def test_an_end_that_a_rewritten_part_leaves_out_is_known(tmp_path: Path) -> None:
+def test_an_end_omitted_from_a_rewritten_part_is_known(tmp_path: Path) -> None:
     first, second = log_in(tmp_path), log_in(tmp_path)
     first.begin(0)
     assert first.claim("s/k-1/1/")
@@ -234,7 +234,7 @@ def test_the_latest_due_time_counts_in_whatever_order_parts_are_read(tmp_path: P
         reader.close()
 
 
-def test_a_process_that_was_taken_for_dead_learns_of_it(tmp_path: Path) -> None:
+def test_a_process_that_was_declared_dead_fails(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.write_now(record("s/k-1/1/1"))
     other = FileCallStore(tmp_path)
@@ -244,7 +244,7 @@ def test_a_process_that_was_taken_for_dead_learns_of_it(tmp_path: Path) -> None:
         log.write_now(record("s/k-1/1/2"))
 
 
-def test_what_could_not_be_noted_is_an_error_of_the_next_batch(tmp_path: Path) -> None:
+def test_a_failed_background_write_fails_the_next_batch(tmp_path: Path) -> None:
     (tmp_path / "calls").write_text("a file where a folder should be")
     log = log_in(tmp_path / "calls")
     assert log.claim("s/k-1/1/")
@@ -255,7 +255,7 @@ def test_what_could_not_be_noted_is_an_error_of_the_next_batch(tmp_path: Path) -
         log.ended("s/k-1/1/")
 
 
-def test_an_action_whose_end_was_lost_is_not_parked_for_ever(tmp_path: Path) -> None:
+def test_an_action_whose_end_was_lost_is_not_parked_forever(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.begin(0)
     log.park({"s/k-1/1/": 2, "s/l-1/1/": 0})
@@ -344,7 +344,7 @@ def test_inputs_that_state_holds_are_counted_by_step(tmp_path: Path) -> None:
     assert again.held_inputs() == reader.held_inputs(), "also after a restart"
 
 
-def test_what_is_published_is_seen_at_once_in_a_store_that_holds_back(tmp_path: Path) -> None:
+def test_published_records_are_visible_at_once_in_a_store_that_delays_writes(tmp_path: Path) -> None:
     """The next batch may come at once, and serve the key in another process; a savepoint may be taken at once."""
     first, second = (StoredCallLog(ObjectCallStore(str(tmp_path)), claims=True) for _ in range(2))
     first.begin(1)
@@ -369,7 +369,7 @@ class CostlyStore(FileCallStore):
     pause_s = 3_600.0
 
 
-def test_who_follows_asks_as_often_as_the_store_likes(tmp_path: Path) -> None:
+def test_follow_polls_at_the_stores_interval(tmp_path: Path) -> None:
     writer, reader = log_in(tmp_path), StoredCallLog(CostlyStore(tmp_path))
     writer.begin(1)
     writer.park({"step/a-1/1/": 0})

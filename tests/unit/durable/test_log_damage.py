@@ -89,7 +89,7 @@ def test_recorded_calls_never_vanish_silently(damage: str, folder: Path) -> None
     assert begin_again(folder) == [True, True, True]
 
 
-def test_the_other_advice_comes_true_as_well(folder: Path, tmp_path: Path) -> None:
+def test_the_other_advice_works_as_well(folder: Path, tmp_path: Path) -> None:
     part = three_calls(folder)
     flip(part, 40)
     with pytest.raises(CorruptData) as caught:
@@ -101,7 +101,7 @@ def test_the_other_advice_comes_true_as_well(folder: Path, tmp_path: Path) -> No
     assert begin_again(folder) == [False, False, False], "made again, as the error says"
 
 
-def test_a_log_that_is_gone_is_not_one_that_was_never_written(folder: Path) -> None:
+def test_a_lost_log_is_not_mistaken_for_one_never_written(folder: Path) -> None:
     three_calls(folder)
     shutil.rmtree(folder)
     with pytest.raises(CorruptData, match=f"{folder} is missing") as caught:
@@ -129,7 +129,7 @@ def test_a_damaged_lease_loses_nothing(damage: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 17))
-def test_a_torn_tail_is_dropped(cut: int, folder: Path) -> None:
+def test_a_truncated_tail_is_dropped(cut: int, folder: Path) -> None:
     writer = FileCallStore(folder)
     writer.append([b"one", b"two"], sync=True)
     writer.append([b"tail"], sync=False)
@@ -147,7 +147,7 @@ def after_a_power_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("left", [b"\0" * 16, b"\0" * 9, b"\xaa" * 16, b"\0" * 3 + b"\xaa" * 13])
-def test_a_power_failure_may_leave_anything_behind_what_was_on_disk(
+def test_a_power_failure_may_leave_anything_after_synced_data(
     left: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = FileCallStore(folder)
@@ -162,7 +162,7 @@ def test_a_power_failure_may_leave_anything_behind_what_was_on_disk(
     reader.remove(writer.owner)
 
 
-def test_a_power_failure_leaves_no_record_behind_a_damaged_one(
+def test_a_valid_record_after_a_damaged_one_is_not_caused_by_a_power_failure(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = FileCallStore(folder)
@@ -176,7 +176,7 @@ def test_a_power_failure_leaves_no_record_behind_a_damaged_one(
         FileCallStore(folder).read_new()
 
 
-def test_without_a_power_failure_what_was_written_is_there(folder: Path) -> None:
+def test_without_a_power_failure_written_data_exists(folder: Path) -> None:
     """The process died right after a write, before anybody was told that it is on disk."""
     writer = FileCallStore(folder)
     writer.append([b"one"], sync=False)
@@ -187,7 +187,7 @@ def test_without_a_power_failure_what_was_written_is_there(folder: Path) -> None
         FileCallStore(folder).read_new()
 
 
-def test_a_record_that_a_live_process_is_writing_is_no_damage(folder: Path) -> None:
+def test_a_record_that_a_live_process_is_writing_is_not_damage(folder: Path) -> None:
     writer, reader = FileCallStore(folder), FileCallStore(folder)
     writer.append([b"one"], sync=True)
     (part,) = folder.glob("*.calls")
@@ -222,7 +222,7 @@ def test_a_part_that_is_damaged_later_is_not_removed(folder: Path) -> None:
     assert list(folder.glob("*.lease"))
 
 
-def test_records_beside_a_damaged_part_are_given_once_it_is_restored(folder: Path) -> None:
+def test_records_next_to_a_damaged_part_are_returned_after_it_is_restored(folder: Path) -> None:
     writers = [FileCallStore(folder) for _ in range(2)]
     for writer in writers:
         writer.append([writer.owner.encode()], sync=True)
@@ -238,7 +238,7 @@ def test_records_beside_a_damaged_part_are_given_once_it_is_restored(folder: Pat
     assert sorted(reader.read_new()) == sorted((item.owner, [item.owner.encode()]) for item in writers)
 
 
-def test_what_cannot_be_decoded_stays_an_error(folder: Path) -> None:
+def test_undecodable_records_stay_an_error(folder: Path) -> None:
     writer = FileCallStore(folder)
     writer.append([b"\x01no pickle"], sync=True)
     writer.close()
@@ -282,19 +282,19 @@ def left_by_version_2(folder: Path, data: bytes) -> Path:
     return folder / "1-a.000000.calls"
 
 
-def test_a_part_of_the_version_before_is_read(folder: Path) -> None:
+def test_a_part_of_the_previous_version_is_read(folder: Path) -> None:
     left_by_version_2(folder, version_2(b"one", b"two"))
     assert FileCallStore(folder).read_new() == [("1-a", [b"one", b"two"])]
 
 
 @pytest.mark.parametrize("tail", [b"\x09", b"\x09\0\0\0\1\2\3\4five", bytes(4096)])
-def test_a_torn_tail_of_the_version_before_is_dropped(tail: bytes, folder: Path) -> None:
+def test_a_truncated_tail_of_the_previous_version_is_dropped(tail: bytes, folder: Path) -> None:
     left_by_version_2(folder, version_2(b"one", b"two") + tail)
     assert FileCallStore(folder).read_new() == [("1-a", [b"one", b"two"])]
 
 
 @pytest.mark.parametrize("at", [5, 7, 10, 14])
-def test_damage_of_the_version_before_is_noticed(at: int, folder: Path) -> None:
+def test_damage_of_the_previous_version_is_detected(at: int, folder: Path) -> None:
     part = left_by_version_2(folder, version_2(b"one", b"two"))
     flip(part, at)
     with pytest.raises(CorruptData, match=str(part)):
@@ -310,7 +310,7 @@ def test_any_bytes_can_be_parsed(data: bytes) -> None:
 
 
 @given(records=st.lists(st.binary(max_size=60), max_size=6), cut=st.integers(0, 200))
-def test_the_beginning_of_a_part_gives_the_first_records(records: list[bytes], cut: int) -> None:
+def test_a_truncated_part_contains_the_first_records(records: list[bytes], cut: int) -> None:
     parsed = parse_part(as_part(records)[:cut])
     assert parsed.end is not End.BAD
     assert parsed.records == records[: len(parsed.records)]

@@ -12,7 +12,7 @@ from emberflow.durable.stores.moving import until_whole
 from emberflow.errors import CallLogFailed
 
 
-def test_it_is_looked_at_again_with_pauses_that_grow() -> None:
+def test_reading_is_retried_with_increasing_pauses() -> None:
     answers = iter([False] * 6 + [True])
     pauses: list[float] = []
     until_whole(lambda: next(answers), "here", sleep=pauses.append)
@@ -21,7 +21,7 @@ def test_it_is_looked_at_again_with_pauses_that_grow() -> None:
     assert pauses == sorted(set(pauses))
 
 
-def test_what_is_listed_and_never_there_is_an_error() -> None:
+def test_a_listed_file_that_never_exists_is_an_error() -> None:
     with pytest.raises(CallLogFailed, match="in here lists parts that are not there") as failure:
         until_whole(lambda: False, "here", 0.0)
     assert "1 times within 0 s" in str(failure.value)

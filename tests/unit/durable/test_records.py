@@ -53,7 +53,7 @@ def test_every_kind_is_here() -> None:
 
 
 @pytest.mark.parametrize(("record", "stored"), STORED, ids=lambda item: type(item).__name__)
-def test_the_form_that_is_stored(record: Record, stored: tuple[Any, ...]) -> None:
+def test_the_stored_format(record: Record, stored: tuple[Any, ...]) -> None:
     assert to_stored(record) == stored
     assert type(to_stored(record)) is tuple
     assert from_stored(decode(encode(to_stored(record)))) == record
@@ -61,7 +61,7 @@ def test_the_form_that_is_stored(record: Record, stored: tuple[Any, ...]) -> Non
 
 
 @pytest.mark.parametrize(("record", "stored"), STORED, ids=lambda item: type(item).__name__)
-def test_no_class_of_ours_is_named_in_stored_records(record: Record, stored: tuple[Any, ...]) -> None:
+def test_stored_records_name_none_of_our_classes(record: Record, stored: tuple[Any, ...]) -> None:
     named = {
         argument
         for _, argument, _ in pickletools.genops(encode(to_stored(record))[1:])
@@ -70,13 +70,13 @@ def test_no_class_of_ours_is_named_in_stored_records(record: Record, stored: tup
     assert not named
 
 
-def test_the_version_before_wrote_no_fencing_epoch() -> None:
+def test_the_previous_version_wrote_no_fencing_epoch() -> None:
     assert from_stored(("claimed", ACTION)) == Claimed(ACTION, None)
     assert from_stored(("runs", [ACTION])) == Runs([ACTION], None)
 
 
 @pytest.mark.parametrize("stored", [("unheard",), ("ended",), ("ended", ACTION, 1)])
-def test_a_record_of_a_later_version_is_refused(stored: tuple[Any, ...]) -> None:
+def test_a_record_of_a_later_version_is_rejected(stored: tuple[Any, ...]) -> None:
     with pytest.raises(CorruptData, match=rf"a record of kind '{stored[0]}' with {len(stored) - 1} fields"):
         from_stored(stored)
 
@@ -94,7 +94,7 @@ def test_notes_are_stored_without_their_attempt(note: Any, stored: tuple[Any, ..
     assert noted_by(Began(5, "2/0", 7), note_from_stored(stored)) == repeated
 
 
-def test_a_note_of_a_later_version_is_refused() -> None:
+def test_a_note_of_a_later_version_is_rejected() -> None:
     with pytest.raises(CorruptData, match="a record of kind 'began' with 3 fields is unknown"):
         note_from_stored(("began", 1, "", 0))
 
@@ -104,7 +104,7 @@ def test_marks() -> None:
     assert [fencing_epoch_of(mark) for mark in ("p.1", "12:p.1", "host:9.1")] == [0, 12, 0]
 
 
-def test_what_another_job_takes_over() -> None:
+def test_records_that_are_carried_over_to_another_job() -> None:
     kept = [record for record, _ in STORED if carried_over(record, first_epoch=5)]
     assert {type(record) for record in kept} == {Call, Forgotten, Parked, Done, Began}
     assert [record for record, _ in STORED if carried_over(record, first_epoch=4)] == kept[:2]

@@ -72,7 +72,7 @@ def test_what_a_class_declares() -> None:
     assert fields_of(Event) is None
 
 
-def test_wrong_fields_are_refused() -> None:
+def test_wrong_fields_are_rejected() -> None:
     with pytest.raises(TypeError):
         Scored()  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError):
@@ -131,13 +131,13 @@ def test_from_json() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"type": ""}', "5"])
-def test_what_is_no_event(text: str) -> None:
+def test_values_that_are_not_events(text: str) -> None:
     with pytest.raises(InvalidArgument, match="in JSON"):
         Event.from_json(text)
 
 
 @pytest.mark.parametrize("event", [Scored(score=1), Named(name="n"), InputEvent({"a": 1}), Event(type="t")])
-def test_events_travel(event: Event) -> None:
+def test_events_can_be_pickled(event: Event) -> None:
     event.id = "id-1"
     for moved in (pickle.loads(pickle.dumps(event)), copy.deepcopy(event)):
         assert moved == event
@@ -145,7 +145,7 @@ def test_events_travel(event: Event) -> None:
         assert moved.id == "id-1"
 
 
-def test_a_field_that_every_event_has_is_refused() -> None:
+def test_a_field_that_every_event_has_is_rejected() -> None:
     with pytest.raises(InvalidAgent, match="declares a field 'type'") as caught:
 
         class Wrong(Event):

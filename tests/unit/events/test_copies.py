@@ -57,13 +57,13 @@ def shares(one: Any, other: Any) -> bool:
 
 
 @given(plain)
-def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed(value: Any) -> None:
+def test_a_copy_is_equal_and_shares_nothing_mutable(value: Any) -> None:
     made = copied(value)
     assert made == value
     assert not shares(made, value)
 
 
-def test_what_cannot_be_changed_is_its_own_copy() -> None:
+def test_immutable_values_are_their_own_copies() -> None:
     for value in ("a", 1, None, (1, "a"), frozenset({1}), Colour.RED, Frozen("a", 1), int, len):
         assert copied(value) is value
 
@@ -78,7 +78,7 @@ def test_objects_are_copied_in_depth() -> None:
     assert pair.y == [2]
 
 
-def test_structures_that_contain_themselves_and_what_cannot_be_copied() -> None:
+def test_cyclic_structures_and_uncopyable_values() -> None:
     endless: list[Any] = [1]
     endless.append(endless)
     made = copied(endless)

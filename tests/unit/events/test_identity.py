@@ -128,12 +128,12 @@ def test_keys_that_share_an_entry_share_an_identity(group: list[Any]) -> None:
     assert len({identity_of((item, "x")) for item in group}) == 1
 
 
-def test_other_keys_have_identities_of_their_own() -> None:
+def test_different_keys_have_different_identities() -> None:
     assert len({identity_of(item) for item in DIFFERENT}) == len(set(DIFFERENT)) == len(DIFFERENT)
     assert len({identity_of((item,)) for item in DIFFERENT}) == len(DIFFERENT)
 
 
-def test_an_owner_has_keys_of_its_own() -> None:
+def test_owners_have_separate_identities() -> None:
     assert identity_of("k", "one") != identity_of("k", "two") != identity_of("k")
     assert text_identity("a", "bc") != text_identity("ab", "c")
 
@@ -156,7 +156,7 @@ def test_keys_without_an_identity(key: Any, reason: str) -> None:
     assert reason in raised.value.cause
 
 
-def test_arguments_that_are_no_keys() -> None:
+def test_arguments_that_cannot_be_keys() -> None:
     lock, other = threading.Lock(), threading.Lock()
     assert fingerprint((lock, 1)) == fingerprint((other, 1)) != fingerprint((lock, 2))
     assert fingerprint([1, 2]) != fingerprint((1, 2)) != fingerprint({1, 2})

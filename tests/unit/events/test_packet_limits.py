@@ -49,7 +49,7 @@ def test_a_watermark_alone_is_one_packet() -> None:
     assert packet.watermark == 99
 
 
-def test_times_at_the_edges_are_told_from_missing_ones() -> None:
+def test_times_at_the_edges_are_distinguished_from_missing_ones() -> None:
     lowest, highest = -(2**63), 2**63 - 1
     batch = Batch(list("abc"), [None, lowest + 1, highest], [lowest, lowest + 1, highest - 1], list("abc"))
     assert together(parts(batch)) == batch

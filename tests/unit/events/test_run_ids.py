@@ -25,7 +25,7 @@ ACTIONS = st.builds(
 )
 
 
-def test_the_forms_that_are_stored() -> None:
+def test_the_stored_formats() -> None:
     run = RunId("c0ffee", 7)
     action = ActionId("score", run, 2)
     assert str(run) == "c0ffee-7"

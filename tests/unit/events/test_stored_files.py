@@ -20,7 +20,7 @@ def read(path: Path) -> dict[str, object]:
     return read_json(path, newest=1, way_out="restore it")
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_objects_are_read_back(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", BODY)
     assert read(tmp_path / "a.json") == BODY
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
@@ -50,24 +50,24 @@ def test_a_flipped_bit_is_an_error_or_changes_nothing(
 @pytest.mark.parametrize(
     "data", [b"", b"\0" * 64, b"{", b"[]", b"7", b'{"format": "1"}', b"{}", b'{"format": 0}']
 )
-def test_what_is_no_such_object_is_an_error(data: bytes, tmp_path: Path) -> None:
+def test_anything_but_an_object_is_an_error(data: bytes, tmp_path: Path) -> None:
     write_atomically(tmp_path / "a.json", data)
     with pytest.raises(CorruptData, match=r"a\.json is corrupted"):
         read(tmp_path / "a.json")
 
 
-def test_the_form_without_a_checksum_is_read(tmp_path: Path) -> None:
+def test_the_format_without_a_checksum_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(BODY))
     assert read(tmp_path / "a.json") == BODY
 
 
-def test_a_newer_form_asks_for_an_update(tmp_path: Path) -> None:
+def test_a_newer_format_asks_for_an_update(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {**BODY, "format": 2})
     with pytest.raises(CheckpointUnusable, match=r"a\.json was written by a newer version"):
         read(tmp_path / "a.json")
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").mkdir()
     with pytest.raises(CheckpointUnusable, match=r"a\.json cannot be read"):
         read(tmp_path / "a.json")

@@ -126,19 +126,19 @@ def written(value: Any, **changes: Any) -> Any:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_a_value_looks_like(value: Any, shown: Any) -> None:
+def test_rendering_of_values(value: Any, shown: Any) -> None:
     assert written(value) == shown
     assert written(value, level="VERBOSE") == shown
 
 
-def test_half_a_surrogate_pair_is_valid_json() -> None:
+def test_an_unpaired_surrogate_is_valid_json() -> None:
     assert written("a\ud800b") == "a\ud800b"
     assert json.loads(EventJson(settings("logs")).line(record(**{"\udfff": 1})))["attributes"] == {  # pyright: ignore[reportArgumentType]
         "\udfff": 1
     }
 
 
-def test_standard_cuts_and_says_what_is_missing() -> None:
+def test_standard_truncates_and_shows_what_is_missing() -> None:
     small = {"max_string": 5, "max_items": 2, "max_depth": 2}
     assert written("abcdefgh", **small) == "abcde… (+3 chars)"
     assert written([1, 2, 3, 4], **small) == [1, 2, "… (+2 items)"]
@@ -158,7 +158,7 @@ def test_verbose_writes_everything() -> None:
 
 
 @pytest.mark.parametrize("level", ["STANDARD", "VERBOSE"])
-def test_what_contains_itself_ends(level: str) -> None:
+def test_cyclic_values_are_bounded(level: str) -> None:
     loop: list[Any] = [1]
     loop += [loop, loop]
     assert written(loop, level=level) == [1, "… (contains itself)", "… (contains itself)"]
@@ -168,7 +168,7 @@ def test_what_contains_itself_ends(level: str) -> None:
     assert written(bomb, level=level)
 
 
-def test_the_same_value_twice_is_no_circle() -> None:
+def test_the_same_value_twice_is_not_a_cycle() -> None:
     shared = {"a": 1}
     assert written([shared, shared]) == [{"a": 1}, {"a": 1}]
 
@@ -187,11 +187,11 @@ def test_secrets_are_masked_wherever_they_are(name: str, level: str) -> None:
     assert b"more" in line
 
 
-def test_a_name_that_is_cut_still_hides_its_value() -> None:
+def test_a_truncated_name_still_masks_its_value() -> None:
     assert written({"openai_api_key": "sk"}, max_string=6) == {"openai… (+8 chars)": "***"}
 
 
-def test_counts_of_tokens_are_no_secrets() -> None:
+def test_counts_of_tokens_are_not_secrets() -> None:
     usage = {
         "max_tokens": 100,
         "token_usage": {"prompt_tokens": 5},
@@ -215,7 +215,7 @@ def test_counts_of_tokens_are_no_secrets() -> None:
         ("nothing here: x=1", "nothing here: x=1"),
     ],
 )
-def test_secrets_inside_texts(text: str, shown: str) -> None:
+def test_secrets_inside_strings(text: str, shown: str) -> None:
     assert scrub(text) == shown
 
 
@@ -263,7 +263,7 @@ class Broken(InputEvent):
         pass
 
 
-def test_an_event_that_cannot_be_read_still_gives_a_line() -> None:
+def test_an_unreadable_event_still_has_a_line() -> None:
     line = EventJson(settings("logs")).line(EventRecord(1, "a", "k", "r", Broken(1), "event"))  # pyright: ignore[reportCallIssue]
     assert json.loads(line)["attributes"] == {"…": "could not be written: RuntimeError"}
 
@@ -307,7 +307,7 @@ anything = st.recursive(
     limits=st.tuples(*[st.integers(1, 50)] * 3),
 )
 @hypothesis_settings(deadline=None)
-def test_any_value_gives_one_valid_line(
+def test_any_value_is_rendered_as_one_valid_line(
     value: Any, key: Any, time_ms: int, text: str, level: str, limits: tuple[int, int, int]
 ) -> None:
     string, items, depth = limits
@@ -334,7 +334,7 @@ def test_both_encoders_agree(value: Any) -> None:
 
 @given(value=anything)
 @hypothesis_settings(deadline=None)
-def test_the_short_way_writes_what_the_long_way_writes(value: Any) -> None:
+def test_the_fast_path_writes_the_same_line(value: Any) -> None:
     short = written(value)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PlainLines, "line", lambda self, record: None)

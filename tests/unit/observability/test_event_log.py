@@ -84,7 +84,7 @@ def test_many_threads_lose_nothing_and_keep_their_order(
     assert most <= 50 + len(threads)
 
 
-def test_a_full_buffer_makes_the_caller_wait(
+def test_a_full_buffer_blocks_the_caller(
     log: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "CAPACITY", 10)
@@ -96,7 +96,7 @@ def test_a_full_buffer_makes_the_caller_wait(
     assert ids(tmp_path) == [str(number) for number in range(100)]
 
 
-def test_files_are_rotated_and_the_oldest_go(tmp_path: Path) -> None:
+def test_files_are_rotated_and_the_oldest_removed(tmp_path: Path) -> None:
     log = EventLog(settings(tmp_path, max_file_bytes=1_000, max_files=3), "scorer")
     for number in range(100):
         log.record(record(id=f"{number:03d}"))
@@ -108,7 +108,7 @@ def test_files_are_rotated_and_the_oldest_go(tmp_path: Path) -> None:
     assert found == [f"{number:03d}" for number in range(100)][-len(found) :]
 
 
-def test_a_line_larger_than_a_file_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_a_line_larger_than_a_file_has_its_own_file(tmp_path: Path) -> None:
     log = EventLog(settings(tmp_path, max_file_bytes=300), "scorer")
     for id in "abc":
         log.record(record(id=id, text="x" * 500))
@@ -117,7 +117,7 @@ def test_a_line_larger_than_a_file_has_a_file_of_its_own(tmp_path: Path) -> None
     assert ids(tmp_path) == ["a", "b", "c"]
 
 
-def test_one_log_for_all_who_open_it(tmp_path: Path) -> None:
+def test_one_log_is_shared_by_all_users(tmp_path: Path) -> None:
     first, second = open_log(settings(tmp_path), "scorer"), open_log(settings(tmp_path), "scorer")
     other = open_log(settings(tmp_path), "other")
     assert first is second
@@ -150,7 +150,9 @@ def test_the_writer_ends_with_its_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_starts_anew(log: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_has_a_new_log(
+    log: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log.record(record(id="before"))
     log.flush()
     # Not written yet when the process forks: it is the parent's to write, and once.
@@ -204,7 +206,7 @@ def test_a_disk_that_fails_does_not_stop_the_job(tmp_path: Path, caplog: pytest.
     assert "lost 5 records" in caplog.text
 
 
-def test_a_directory_that_is_removed_is_made_again(log: EventLog, tmp_path: Path) -> None:
+def test_a_removed_directory_is_recreated(log: EventLog, tmp_path: Path) -> None:
     log.record(record(id="a"))
     log.flush()
     shutil.rmtree(tmp_path / "scorer")
@@ -251,7 +253,7 @@ def test_settings_that_cannot_work(changes: dict[str, Any], message: str) -> Non
     assert message in str(failed.value)
 
 
-def test_names_of_agents_become_names_of_folders() -> None:
+def test_agents_names_become_folder_names() -> None:
     assert safe_name("order-scorer.v2") == "order-scorer.v2"
     names = ["", "..", "a/b", "a_b", "a\\b", "größe", "x" * 200]
     safe = [safe_name(name) for name in names]

@@ -53,7 +53,7 @@ def test_what_was_written_is_read_across_rotation(tmp_path: Path) -> None:
     assert ids(tmp_path) == [str(number) for number in range(200)]
 
 
-def test_repeats_are_shown_once(tmp_path: Path) -> None:
+def test_repeated_events_are_shown_once(tmp_path: Path) -> None:
     counts = ReadCounts()
     file = tmp_path / "x.jsonl"
     write(file, record(id="a"), error("boom"), error("boom", action="other"), record(id=""), record(id=""))
@@ -89,7 +89,7 @@ def test_filters(tmp_path: Path) -> None:
     assert ids(file, agent="scorer", key="ann", type="B") == []
 
 
-def test_damage_is_passed_over_and_counted(tmp_path: Path) -> None:
+def test_corrupted_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     file = tmp_path / "x.jsonl"
     write(file, record(id="a"))
     whole = JSON.line(record(id="b"))
@@ -119,7 +119,7 @@ def test_lines_longer_than_a_chunk_and_longer_than_allowed(
     assert counts.bad == 1
 
 
-def test_a_path_that_is_not_there(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="there is no event log"):
         read_events(tmp_path / "nowhere")
 

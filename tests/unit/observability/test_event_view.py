@@ -77,7 +77,7 @@ def test_errors_are_red_and_only_where_colours_are_wanted() -> None:
     assert "\x1b" not in "\n".join(tree_lines(RUN, width=100, color=False))
 
 
-def test_what_an_event_holds_does_not_drive_the_terminal() -> None:
+def test_the_contents_of_an_event_do_not_control_the_terminal() -> None:
     event = logged(
         record("bad\x1b[2J", "a", key="k\r\n", **{"na\x07me": "\x1b]0;title\x07", "rtl": "\u202eabc"})  # pyright: ignore[reportArgumentType]
     )
@@ -95,7 +95,7 @@ def test_a_run_that_is_a_thousand_events_deep() -> None:
     assert max(map(width_of, lines)) <= 80
 
 
-def test_events_in_a_circle_are_shown_once() -> None:
+def test_cyclic_events_are_shown_once() -> None:
     run = [
         logged(record("A", "a"), "b", "x"),
         logged(record("B", "b"), "a", "y"),

@@ -17,7 +17,7 @@ class Remembers:
         self.seen.append((event, context))
 
 
-def test_objects_and_functions_are_told_in_their_order() -> None:
+def test_objects_and_functions_are_notified_in_order() -> None:
     remembers = Remembers()
     told: list[str] = []
     event, context = Event("A"), EventContext("scorer", "k", "r1", None)
@@ -31,6 +31,6 @@ def test_objects_and_functions_are_told_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, "name", None, Remembers])
-def test_what_cannot_be_told_is_refused(wrong: Any) -> None:
+def test_invalid_listeners_are_rejected(wrong: Any) -> None:
     with pytest.raises(InvalidArgument, match="is not an event listener"):
         listener_calls([wrong])

@@ -67,7 +67,7 @@ def timers() -> OperatorHarness:
     return OperatorHarness(lambda stream: stream.key_by(first).process(Timers()))
 
 
-def test_a_timers_result_leaves_before_its_watermark() -> None:
+def test_a_timers_result_is_emitted_before_its_watermark() -> None:
     harness = timers()
     harness.send([("a", "event", 10)], [5], [MIN_WATERMARK], watermark=4)
     harness.watermark(12)
@@ -113,7 +113,7 @@ def test_the_end_needs_every_channel() -> None:
     assert harness.log == [Emitted(("a", 10, TimeDomain.EVENT_TIME), 10, None), MAX_WATERMARK]
 
 
-def test_a_key_without_state_is_forgotten() -> None:
+def test_a_key_without_state_is_dropped() -> None:
     harness = OperatorHarness(lambda stream: stream.key_by(first).process(Clears()))
     harness.send([("a", 1), ("b", 2)])
     assert harness.scope is not None
@@ -126,7 +126,7 @@ def test_a_key_without_state_is_forgotten() -> None:
     assert harness.scope.entries["a"] == {"v": 3}
 
 
-def test_a_fired_window_leaves_nothing_behind() -> None:
+def test_a_fired_window_leaves_no_state() -> None:
     harness = OperatorHarness(
         lambda stream: stream.key_by(first).window(TumblingEventTimeWindows.of(10)).reduce(lambda a, b: a)
     )
@@ -172,7 +172,7 @@ def test_an_error_names_step_and_value() -> None:
         harness.send([("a", 2)])
 
 
-def test_every_task_has_functions_of_its_own() -> None:
+def test_every_task_has_its_own_functions() -> None:
     function = Clears()
 
     def make() -> OperatorHarness:

@@ -34,7 +34,7 @@ def test_a_timer_is_registered_once() -> None:
     assert drain(queue, 5) == [(5, "a")]
 
 
-def test_deleted_timers_are_gone_also_from_next_time() -> None:
+def test_deleted_timers_are_also_removed_from_next_time() -> None:
     queue = TimerQueue()
     queue.register(5, "a")
     queue.register(7, "a")
@@ -68,7 +68,7 @@ def test_a_timer_that_is_set_while_others_fire() -> None:
     assert len(queue) == 1
 
 
-def test_what_is_saved_comes_back_in_order() -> None:
+def test_saved_timers_are_restored_in_order() -> None:
     queue = TimerQueue()
     for time_ms, key in ((20, "b"), (10, "z"), (20, "a"), (-5, "n"), (10, "gone")):
         queue.register(time_ms, key)

@@ -18,7 +18,7 @@ def test_the_minimum_over_all_channels() -> None:
     assert clock.minimum(0, without=B) == 10
 
 
-def test_a_channel_never_goes_back() -> None:
+def test_a_channel_never_regresses() -> None:
     clock = ChannelClock([A], {})
     clock.advance(A, 10)
     clock.changed = False
@@ -60,7 +60,7 @@ def test_channels_of_edges_without_a_timeout_are_never_idle() -> None:
     assert clock.minimum(10**9) == MIN_WATERMARK
 
 
-def test_saved_channels_come_back() -> None:
+def test_saved_channels_are_restored() -> None:
     clock = ChannelClock([A, B], {0: 100}, now_ms=3)
     clock.advance(A, 10)
     clock.spoke(B, 40)
@@ -70,7 +70,7 @@ def test_saved_channels_come_back() -> None:
     assert again.minimum(141) == MIN_WATERMARK
 
 
-def test_a_channel_has_not_ended_while_a_part_of_it_stays_behind() -> None:
+def test_a_channel_has_not_ended_while_a_part_of_it_is_held_back() -> None:
     other = (1, 0)
     clock = ChannelClock([A, B, other], {})
     hold, second = hold_channel(0, 3), hold_channel(0, 4)
@@ -87,7 +87,7 @@ def test_a_channel_has_not_ended_while_a_part_of_it_stays_behind() -> None:
     assert restored.newly_ended() == [A]
 
 
-def test_an_end_is_told_once() -> None:
+def test_an_end_is_reported_once() -> None:
     clock = ChannelClock([A, B], {})
     clock.advance(A, MAX_WATERMARK)
     assert clock.newly_ended() == [A]

@@ -48,7 +48,7 @@ def small(path: Path) -> Path:
     return path
 
 
-def test_a_savepoint_says_what_it_holds(tmp_path: Path) -> None:
+def test_a_savepoint_describes_its_contents(tmp_path: Path) -> None:
     savepoint = Savepoint.read(small(tmp_path / "s"))
     savepoint.check()
 
@@ -73,7 +73,7 @@ def test_a_savepoint_says_what_it_holds(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=40), TIMERS, st.sampled_from([1, 7, 64]))
-def test_random_state_comes_back(
+def test_random_state_survives_a_round_trip(
     tmp_path_factory: pytest.TempPathFactory,
     entries: dict[Any, dict[str, Any]],
     timers: list[tuple[int, Any]],
@@ -105,7 +105,7 @@ def test_random_state_comes_back(
     st.dictionaries(st.text(max_size=4), VALUES, max_size=30),
     st.dictionaries(st.text(max_size=4), st.one_of(st.none(), VALUES), max_size=10),
 )
-def test_random_changes_leave_all_else(
+def test_random_changes_keep_everything_else(
     tmp_path_factory: pytest.TempPathFactory,
     entries: dict[str, dict[str, Any]],
     changes: dict[str, dict[str, Any] | None],
@@ -166,7 +166,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, harm: str) -> None:
     assert "what to do: " in str(caught.value)
 
 
-def test_a_manifest_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_that_was_edited_by_hand_is_rejected(tmp_path: Path) -> None:
     path = small(tmp_path / "s") / MANIFEST
     path.write_text(path.read_text().replace('"epoch": 7', '"epoch": 8'))
     with pytest.raises(CorruptData, match="was changed or is corrupted"):
@@ -176,7 +176,7 @@ def test_a_manifest_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
         Savepoint.read(tmp_path / "s")
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+def test_a_newer_format_is_rejected(tmp_path: Path) -> None:
     path = small(tmp_path / "s") / MANIFEST
     body = {**json.loads(path.read_text()), "format": 99}
     del body["checksum"]

@@ -81,7 +81,7 @@ def savepoint_of(folder: Path, words: list[str] = WORDS, host: Host = LOCAL) -> 
 
 
 @pytest.mark.parametrize("host", [LOCAL, LOCAL_2, LOCAL_SQLITE], ids=str)
-def test_a_job_goes_on_after_its_savepoint_was_taken(tmp_path: Path, host: Host) -> None:
+def test_a_job_continues_after_its_savepoint(tmp_path: Path, host: Host) -> None:
     out: list[Any] = []
     job = started(environment(host, tmp_path / "checkpoints"), [*WORDS, *WORDS], out, ends=False)
     path = job.savepoint(tmp_path / "savepoint")
@@ -118,7 +118,7 @@ def test_offline_is_the_same_as_at_the_stop(tmp_path: Path) -> None:
         assert made.manifest.epoch == stopped.manifest.epoch
 
 
-def test_a_checkpoint_of_its_own_wins_over_the_savepoint(tmp_path: Path) -> None:
+def test_a_jobs_own_checkpoint_takes_precedence_over_the_savepoint(tmp_path: Path) -> None:
     path = savepoint_of(tmp_path)
     out: list[Any] = []
     # As a service starts its program: always with the same settings.
@@ -145,7 +145,7 @@ def test_steps_are_matched_by_uid(tmp_path: Path) -> None:
     assert out == [("a", 1)], "the source goes on, the renamed step begins anew"
 
 
-def test_a_new_step_begins_empty_beside_restored_ones(tmp_path: Path) -> None:
+def test_a_new_step_starts_empty_next_to_restored_ones(tmp_path: Path) -> None:
     path = savepoint_of(tmp_path)
     out: list[Any] = []
     env = environment(LOCAL_2, tmp_path / "next").set_savepoint(path)
@@ -163,7 +163,7 @@ def test_the_maximum_parallelism_is_fixed(tmp_path: Path) -> None:
         started(env, WORDS, [], ends=True)
 
 
-def test_a_finished_job_can_be_looked_at_but_has_nothing_left_to_do(tmp_path: Path) -> None:
+def test_a_finished_job_can_be_inspected_but_has_nothing_left_to_do(tmp_path: Path) -> None:
     out: list[Any] = []
     started(environment(LOCAL, tmp_path / "c"), WORDS, out, ends=True).get_job_execution_result()
     assert main(["savepoint", "create", str(tmp_path / "c"), str(tmp_path / "s")]) == 0
@@ -230,7 +230,7 @@ class _Letters:
 
 
 @pytest.mark.parametrize("host", [LOCAL, LOCAL_SQLITE], ids=str)
-def test_promised_output_becomes_visible_after_the_start(tmp_path: Path, host: Host) -> None:
+def test_prepared_output_becomes_visible_after_the_start(tmp_path: Path, host: Host) -> None:
     """A job that ends between its checkpoint and the commit of its sink, and a savepoint of what it left."""
     box = tmp_path / "box"
     box.mkdir()
@@ -249,7 +249,7 @@ def test_promised_output_becomes_visible_after_the_start(tmp_path: Path, host: H
     assert sorted(letters) == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("c", 1)]
 
 
-def test_a_checkpoint_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+def test_a_checkpoint_that_takes_too_long_is_aborted(tmp_path: Path) -> None:
     """An asynchronous step has to come to rest first; its calls wait until the test lets them go."""
     out: list[Any] = []
     gate = tmp_path / "gate"
@@ -273,7 +273,7 @@ def test_a_checkpoint_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     assert read_history(tmp_path / "c")[-1].outcome == "complete"
 
 
-def test_as_many_checkpoints_stay_as_are_wanted(tmp_path: Path) -> None:
+def test_the_configured_number_of_checkpoints_is_retained(tmp_path: Path) -> None:
     env = environment(LOCAL, tmp_path / "c")
     env.enable_checkpointing(5).get_checkpoint_config().set_retained_checkpoints(4)
     out: list[Any] = []
@@ -314,7 +314,7 @@ def windowed(env: StreamExecutionEnvironment, count: int, out: list[Any], *, end
     return env.execute_async("windowed")
 
 
-def test_a_generator_of_watermarks_goes_on_in_a_program_with_more_steps(tmp_path: Path) -> None:
+def test_a_watermark_generator_continues_in_a_program_with_more_steps(tmp_path: Path) -> None:
     """Its state belongs to channels, which have other numbers now."""
     expected: list[Any] = []
     windowed(LOCAL.environment(), 40, expected, ends=True).get_job_execution_result()

@@ -26,7 +26,7 @@ def planner(folder: Path, positions: dict[int, list[list[Any]]], *, bounded: boo
     return OffsetPlanner(dump_spec(spec), 0)
 
 
-def test_it_begins_at_the_stored_position(tmp_path: Path) -> None:
+def test_it_starts_at_the_stored_position(tmp_path: Path) -> None:
     begins = planner(tmp_path, {0: [[4, False]]})
     first = begins.initial()
     assert first["channels"] == [[4, False, 0]]
@@ -46,13 +46,13 @@ def test_the_first_batch_runs_without_input(tmp_path: Path) -> None:
     assert again.latest(latest) == latest, "and not when the query is started again"
 
 
-def test_what_had_ended_stays_so(tmp_path: Path) -> None:
+def test_ended_channels_stay_ended(tmp_path: Path) -> None:
     begins = planner(tmp_path, {0: [[6, True]]}, bounded=True)
     latest = begins.latest(begins.initial())
     assert [item[:2] for item in latest["channels"]] == [[6, True]]
 
 
-def test_nothing_is_given_while_the_job_is_held(tmp_path: Path) -> None:
+def test_no_records_are_read_while_the_job_is_held(tmp_path: Path) -> None:
     held = planner(tmp_path, {})
     first = held.initial()
     (tmp_path / "hold").touch()

@@ -109,7 +109,7 @@ sys.exit(0 if main(["savepoint", "create", sys.argv[1], sys.argv[2]]) else 1)
 """
 
 
-def test_keys_of_an_unknown_class_are_refused_by_name(tmp_path: Path) -> None:
+def test_keys_of_an_unknown_class_are_rejected_by_name(tmp_path: Path) -> None:
     """Which key group they belong to, only the class can say."""
     (tmp_path / "code" / "own").mkdir(parents=True)
     (tmp_path / "code" / "own" / "shapes.py").write_text(CLASSES)

@@ -45,7 +45,7 @@ def test_channels_by_name() -> None:
     assert wired().named_channels(saved) == {"a > b[0]": [10, 20], "c > b[1]": [MAX_WATERMARK]}
 
 
-def test_what_stays_behind_holds_its_channel() -> None:
+def test_a_hold_lowers_its_channel() -> None:
     saved = [((3, 0), 50, 0), ((3, 1), 30, 0), (hold_channel(3, 17), 40, 0), ((5, 0), MIN_WATERMARK, 0)]
     assert wired().named_channels(saved) == {"a > b[0]": [40, 30], "c > b[1]": [MIN_WATERMARK]}
 
@@ -66,7 +66,7 @@ def two_sums(first: str, second: str) -> Any:
     return env.job_graph()
 
 
-def test_steps_in_another_order_are_noticed_where_numbers_matter(tmp_path: Path) -> None:
+def test_steps_in_another_order_are_detected_where_numbers_matter(tmp_path: Path) -> None:
     keep_wiring(two_sums("a", "b"), str(tmp_path), None, by_number=True)
     keep_wiring(two_sums("a", "b"), str(tmp_path), None, by_number=True)
     with pytest.raises(ProgramChanged, match="the steps are in a different order") as caught:

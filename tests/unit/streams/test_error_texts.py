@@ -155,7 +155,7 @@ LEAVING: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("where", LEAVING)
-def test_whatever_user_code_raises_the_step_is_named(where: str) -> None:
+def test_any_exception_of_user_code_names_the_step(where: str) -> None:
     """SystemExit, or the panic of an extension in Rust, is no Exception."""
     source = TestSource([Timed("a", 1), Timed("b", 2)])
     if where == "close()":
@@ -204,7 +204,7 @@ def test_two_states_of_different_kinds_under_one_name() -> None:
 @pytest.mark.parametrize(
     ("name", "near"), [("state_backned", "state_backend"), ("max_record_per_batch", "max_records_per_batch")]
 )
-def test_an_unknown_option_is_refused_with_the_closest_name(name: str, near: str) -> None:
+def test_an_unknown_option_is_rejected_with_the_closest_name(name: str, near: str) -> None:
     with pytest.raises(InvalidArgument, match=f"there is no option '{name}'; did you mean '{near}'?"):
         StreamExecutionEnvironment.get_execution_environment({name: "x"}, engine="local")
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
@@ -216,7 +216,7 @@ def test_an_unknown_option_is_refused_with_the_closest_name(name: str, near: str
     assert "state_backend" in caught.value.way_out
 
 
-def test_an_agents_option_that_is_nearly_one_is_refused(tmp_path: Path) -> None:
+def test_a_misspelt_option_of_an_agent_is_rejected(tmp_path: Path) -> None:
     config = Configuration()
     for setter in (config.set_int, config.set_float, config.set_str, config.set_bool):
         with pytest.raises(
@@ -244,7 +244,7 @@ def test_a_program_that_failed_can_be_executed_again(tmp_path: Path) -> None:
     assert read_committed(tmp_path / "out") == ["xa", "xb"]
 
 
-def test_a_program_that_was_executed_is_told_so() -> None:
+def test_executing_an_executed_program_is_an_error() -> None:
     env = LOCAL.environment()
     env.from_collection([1]).print()
     env.execute()

@@ -127,7 +127,7 @@ def test_write_then_compare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert path.read_text(encoding="utf-8") == "[\n  2\n]\n"
 
 
-def test_the_layout_of_the_file_does_not_count(tmp_path: Path) -> None:
+def test_the_layout_of_the_file_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / "g.json").write_text('{"b": 2,\n\n"a": [1]}', encoding="utf-8")
     assert_golden({"a": [1], "b": 2}, tmp_path / "g.json")
 

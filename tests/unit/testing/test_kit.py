@@ -98,7 +98,7 @@ def test_plan_and_read_agree() -> None:
         assert [behind for _, behind, _ in read(source, 0, limit)] == planned
 
 
-def test_what_came_before_a_crash_is_handed_over() -> None:
+def test_records_before_a_crash_are_delivered() -> None:
     source = TestSource([1, 2, Crash(), 3])
     chunks = source.read(0, 0, 100)
     assert next(chunks).values == [1, 2]
@@ -129,17 +129,17 @@ def test_a_crash_shows_as_a_failed_source() -> None:
         LOCAL.run(lambda env: env.add_source(TestSource([1, Crash()])))
 
 
-def test_an_error_that_is_no_crash_is_raised(tmp_path: Path) -> None:
+def test_an_error_that_is_not_a_crash_is_raised(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="ZeroDivisionError"):
         LOCAL.run_to_files(lambda env: env.from_collection([0]).map(lambda n: 1 / n), tmp_path)
 
 
-def test_crashes_made_inside_build_are_noticed(tmp_path: Path) -> None:
+def test_crashes_created_inside_build_are_detected(tmp_path: Path) -> None:
     with pytest.raises(EngineFailed, match="inside build"):
         LOCAL.run_to_files(lambda env: env.add_source(TestSource([Crash()])), tmp_path, max_starts=3)
 
 
-def test_a_host_stops_what_does_not_end() -> None:
+def test_a_host_stops_a_program_that_does_not_end() -> None:
     host = Host(name="short", engine="local", mode=LOCAL.mode, timeout_s=3)
     with pytest.raises(EngineFailed, match=r"did not end within 3 s on short; got \[1\]"):
         host.run(lambda env: env.add_source(TestSource([1], bounded=False)))

@@ -99,7 +99,7 @@ def test_unknown_requests_name_the_nearest_one(tmp_path: Path) -> None:
     assert "mode='auto'" in said
 
 
-def test_auto_records_what_is_new_only(tmp_path: Path) -> None:
+def test_auto_records_only_what_is_new(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     service = ScriptedChatModel([When(contains="a", reply="A"), When(contains="b", reply="B")])
     for texts in (["a", "a"], ["a", "b"], ["b"]):
@@ -109,7 +109,7 @@ def test_auto_records_what_is_new_only(tmp_path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) == 3
 
 
-def test_auto_needs_no_key_where_all_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_needs_no_key_if_everything_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vendor = ResourceDescriptor(clazz=Vendor, api_key=Secret("VENDOR_KEY"))
     monkeypatch.setenv("VENDOR_KEY", KEY)
     model = RecordedChatModel(tmp_path / "c.jsonl", mode="auto", connection=vendor)
@@ -187,7 +187,7 @@ def test_the_golden_cassette_is_written_the_same_way(tmp_path: Path) -> None:
     assert (tmp_path / "c.jsonl").read_bytes() == GOLDEN.read_bytes()
 
 
-def test_what_is_replayed_may_be_written_into() -> None:
+def test_replayed_values_may_be_modified() -> None:
     model = RecordedChatModel(GOLDEN)
     data = json.loads(GOLDEN.read_text(encoding="utf-8").splitlines()[1])["request"]
     messages = [ChatMessage.from_dict(item) for item in data["messages"]]
@@ -263,7 +263,7 @@ def test_cassettes_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> 
     assert "record it again" in str(raised.value)
 
 
-def test_nothing_is_appended_to_a_torn_cassette(tmp_path: Path) -> None:
+def test_nothing_is_appended_to_a_truncated_cassette(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(HEADER + '\n{"request": {"mess', encoding="utf-8")
     service = ScriptedChatModel(["ok"])

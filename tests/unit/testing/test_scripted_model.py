@@ -88,7 +88,7 @@ def test_turns_of_a_tool_call_are_decided_by_the_conversation() -> None:
         assert asyncio.run(again.chat(question)) == first
 
 
-def test_a_tool_call_is_not_repeated_for_ever() -> None:
+def test_a_tool_call_is_not_repeated_forever() -> None:
     model = ScriptedChatModel([When(reply=Reply(tool_calls=[tool_call("add")]))])
     question = [ChatMessage(content="sum")]
     first = asyncio.run(model.chat(question))
@@ -153,7 +153,7 @@ def test_calls_are_recorded() -> None:
     assert model.calls[0].settings == {"temperature": 0.1}
 
 
-def test_calls_of_instances_that_a_job_made() -> None:
+def test_calls_of_instances_that_a_job_created() -> None:
     ScriptedChatModel.calls_of("shop").clear()
     descriptor = ResourceDescriptor(clazz=ScriptedChatModel, replies=RULES, name="shop")
     for _ in range(2):
@@ -162,7 +162,7 @@ def test_calls_of_instances_that_a_job_made() -> None:
 
 
 @pytest.mark.parametrize("replies", [RULES, ["x"], {"x": "y"}, by_length, [Reply("x", errors_first=[429])]])
-def test_scripts_travel(replies: Any) -> None:
+def test_scripts_can_be_pickled(replies: Any) -> None:
     model = pickle.loads(pickle.dumps(ScriptedChatModel(replies)))
     assert model.calls == []
     descriptor = ResourceDescriptor(clazz=ScriptedChatModel, replies=replies)

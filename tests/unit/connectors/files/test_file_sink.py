@@ -74,7 +74,7 @@ def test_names_are_deterministic_and_files_appear_with_the_commit(tmp_path: Path
     assert sink.describe() == f"Files {tmp_path}"
 
 
-def test_nothing_to_write_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_nothing_to_write_creates_nothing(tmp_path: Path) -> None:
     sink = strings(tmp_path / "out").build()
     writer = writer_of(sink)
     writer.write(Batch([]))
@@ -100,7 +100,7 @@ def test_json_lines(tmp_path: Path) -> None:
     assert read_all(source) == [{"a": "ü\n"}, [1, None]]
 
 
-def test_an_encoder_of_ones_own(tmp_path: Path) -> None:
+def test_a_custom_encoder(tmp_path: Path) -> None:
     class Shout(Encoder):
         def encode(self, value: Any) -> bytes:
             return f"{value}!".encode()
@@ -199,7 +199,7 @@ def test_a_repeated_epoch_changes_nothing(tmp_path: Path) -> None:
     assert list(CommitLedger(str(tmp_path), JOB, SINK).staging.iterdir()) == []
 
 
-def test_a_repeated_epoch_stays_recognised_when_its_record_is_cleaned_and_its_file_taken_away(
+def test_a_repeated_epoch_is_recognized_after_its_record_was_cleaned_and_its_file_moved(
     tmp_path: Path,
 ) -> None:
     sink = strings(tmp_path).build()
@@ -216,7 +216,7 @@ def test_a_repeated_epoch_stays_recognised_when_its_record_is_cleaned_and_its_fi
 
 @pytest.mark.parametrize("lost", ["nothing", "staging"])
 @pytest.mark.parametrize("renamed", [1, 2])
-def test_files_taken_away_after_a_crash_in_the_middle_of_a_commit(
+def test_files_moved_after_a_crash_in_the_middle_of_a_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: int, lost: str
 ) -> None:
     """A reader may move what is visible, also before the ledger says that all of the epoch is. Staged files may not go."""
@@ -252,7 +252,7 @@ def test_files_taken_away_after_a_crash_in_the_middle_of_a_commit(
     assert list(ledger.staging.iterdir()) == []
 
 
-def test_left_overs_of_dead_attempts_go_but_later_epochs_stay(tmp_path: Path) -> None:
+def test_leftovers_of_dead_attempts_are_removed_but_later_epochs_are_kept(tmp_path: Path) -> None:
     sink = strings(tmp_path).build()
     dead, later = writer_of(sink, 0, 0, "dead"), writer_of(sink, 1, 0, "later")
     dead.write(Batch(["x"]))
@@ -280,7 +280,7 @@ def test_staged_files_that_are_gone_fail_the_commit(tmp_path: Path) -> None:
     assert "one folder for all workers" in caught.value.way_out
 
 
-def test_a_ledger_nobody_can_read(tmp_path: Path) -> None:
+def test_an_unreadable_ledger(tmp_path: Path) -> None:
     sink = strings(tmp_path).build()
     run_epoch(sink, 0, ["a"])
     folder = CommitLedger(str(tmp_path), JOB, SINK).staging.parent
@@ -292,7 +292,7 @@ def test_a_ledger_nobody_can_read(tmp_path: Path) -> None:
             run_epoch(sink, 2, ["b"])
 
 
-def test_the_ledgers_form_is_kept(tmp_path: Path) -> None:
+def test_the_format_of_the_ledger_has_not_changed(tmp_path: Path) -> None:
     run_epoch(strings(tmp_path).build(), 4, ["a"])
     entry = CommitLedger(str(tmp_path), JOB, SINK).staging.parent / "00000004.done"
     assert json.loads(entry.read_text()) == {
@@ -303,7 +303,7 @@ def test_the_ledgers_form_is_kept(tmp_path: Path) -> None:
     }
 
 
-def test_a_decision_of_the_first_version_is_carried_out(tmp_path: Path) -> None:
+def test_a_decision_of_the_first_version_is_completed(tmp_path: Path) -> None:
     """Neither a checksum of its own nor those of the files, also in what a checkpoint holds."""
     sink = strings(tmp_path).build()
     folder = CommitLedger(str(tmp_path), JOB, SINK).staging.parent
@@ -331,14 +331,14 @@ def test_a_value_that_cannot_be_encoded_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_disk_that_refuses(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_writes(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkFailed, match=r"records could not be written below .*\n  cause: \w+Error"):
         writer_of(strings(tmp_path / "file" / "x").build()).write(Batch(["a"]))
 
 
 @pytest.mark.parametrize("bucket", ["../x", "/etc", "a//b", "_emberflow/x", ".", 5, "a\0b"])
-def test_buckets_outside_the_base_path_are_refused(tmp_path: Path, bucket: Any) -> None:
+def test_buckets_outside_the_base_path_are_rejected(tmp_path: Path, bucket: Any) -> None:
     sink = strings(tmp_path).with_bucket_assigner(lambda value: bucket).build()
     with pytest.raises(SinkFailed, match="which is not a folder below the base path"):
         writer_of(sink).write(Batch(["a"]))
@@ -363,12 +363,12 @@ def test_buckets_outside_the_base_path_are_refused(tmp_path: Path, bucket: Any) 
         ),
     ],
 )
-def test_impossible_options_are_refused(make: Callable[[], Any], kind: type[Exception], text: str) -> None:
+def test_impossible_options_are_rejected(make: Callable[[], Any], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         make()
 
 
-def test_a_built_sink_travels(tmp_path: Path) -> None:
+def test_a_built_sink_can_be_pickled(tmp_path: Path) -> None:
     builder = strings(tmp_path).with_bucket_assigner(
         BucketAssigner.date_time_bucket_assigner(timezone_id="UTC")
     )

@@ -70,7 +70,7 @@ def test_a_commit_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     sink.commit("job", "out", 1, prepared)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("in the way")
     with pytest.raises(SinkFailed) as caught:
         literal_files(tmp_path / "out").take_over("job", "out", 1)

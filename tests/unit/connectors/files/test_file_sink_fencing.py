@@ -93,7 +93,7 @@ def test_taken_over_at_every_single_step(tmp_path: Path) -> None:
         run(tmp_path / str(step), step)
 
 
-def test_a_decision_that_came_too_late_is_never_carried_out(tmp_path: Path) -> None:
+def test_a_decision_that_came_too_late_is_never_completed(tmp_path: Path) -> None:
     sink = sink_in(tmp_path)
     sink.take_over(JOB, SINK, 1)
     prepared = staged(sink, 0, 1, "old")
@@ -117,7 +117,7 @@ def test_what_a_checkpoint_has_prepared_is_committed_by_the_later_start(tmp_path
     assert visible(tmp_path) == lines(0, "old")
 
 
-def test_a_ledger_of_the_version_before_goes_on(tmp_path: Path) -> None:
+def test_a_ledger_of_the_previous_version_is_continued(tmp_path: Path) -> None:
     sink = sink_in(tmp_path)
     sink.commit(JOB, SINK, 0, staged(sink, 0, 0, "old"))
     prepared = staged(sink, 1, 0, "old")
@@ -126,7 +126,7 @@ def test_a_ledger_of_the_version_before_goes_on(tmp_path: Path) -> None:
     assert visible(tmp_path) == lines(0, "old") + lines(1, "old")
 
 
-def test_each_start_has_a_fencing_epoch_of_its_own(tmp_path: Path) -> None:
+def test_each_start_has_its_own_fencing_epoch(tmp_path: Path) -> None:
     """A copy of the checkpoint directory counts its starts from the same number."""
     first, second = sink_in(tmp_path), sink_in(tmp_path)
     assert first.newest_start(JOB, SINK) == 0
@@ -140,7 +140,7 @@ def test_each_start_has_a_fencing_epoch_of_its_own(tmp_path: Path) -> None:
     assert visible(tmp_path) == lines(0, "first")
 
 
-def test_a_ledger_without_its_identity_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_ledger_without_its_id_is_rejected_and_left_unchanged(tmp_path: Path) -> None:
     sink = sink_in(tmp_path)
     sink.take_over(JOB, SINK, 1)
     sink.commit_fenced(JOB, SINK, 0, staged(sink, 0, 1, "old"), 1)

@@ -34,7 +34,7 @@ def put(folder: Path, name: str, *lines: str) -> Path:
     return path
 
 
-def test_folders_are_searched_and_hidden_names_left_out(tmp_path: Path) -> None:
+def test_folders_are_searched_and_hidden_names_skipped(tmp_path: Path) -> None:
     put(tmp_path, "b.txt", "3")
     put(tmp_path, "a/z.txt", "1", "2")
     put(tmp_path, ".hidden", "no")
@@ -141,7 +141,7 @@ def test_a_file_that_is_gone_at_a_restart(tmp_path: Path, gone: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1\n", "one\ntwo\nthree\n", ""])
-def test_a_file_that_was_changed_before_the_place_reached(tmp_path: Path, text: str) -> None:
+def test_a_file_that_was_changed_before_the_position(tmp_path: Path, text: str) -> None:
     path = put(tmp_path, "a.txt", "1", "2", "3")
     source = lines_of(tmp_path)
     position = next(source.read(0, source.start(1)[0], 2)).position
@@ -165,7 +165,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_all(lines_of(tmp_path))
 
 
-def test_what_cannot_be_a_path() -> None:
+def test_values_that_are_not_paths() -> None:
     with pytest.raises(NotSupported, match="s3://bucket/x is on a file system"):
         lines_of("s3://bucket/x")
     with pytest.raises(InvalidArgument, match="needs a path"):
@@ -175,7 +175,7 @@ def test_what_cannot_be_a_path() -> None:
 
 
 @pytest.mark.parametrize("interval", [timedelta(seconds=1), Duration.seconds(1), 1000])
-def test_intervals_are_written_in_any_way(tmp_path: Path, interval: Any) -> None:
+def test_intervals_in_every_form(tmp_path: Path, interval: Any) -> None:
     source = FileSource.for_record_stream_format(TEXT, tmp_path).monitor_continuously(interval).build()
     assert source.__dict__["_interval_ms"] == 1000
     assert source.bounded is False
@@ -183,7 +183,7 @@ def test_intervals_are_written_in_any_way(tmp_path: Path, interval: Any) -> None
 
 
 @pytest.mark.parametrize("interval", [0, -1, True, "5s", None])
-def test_intervals_that_mean_nothing(tmp_path: Path, interval: Any) -> None:
+def test_invalid_intervals(tmp_path: Path, interval: Any) -> None:
     with pytest.raises(InvalidArgument, match="is not a discovery interval"):
         FileSource.for_record_stream_format(TEXT, tmp_path).monitor_continuously(interval)
 
@@ -219,7 +219,7 @@ def test_a_watched_folder_is_read_once_file_by_file(tmp_path: Path) -> None:
     assert job.round() == ["new"]
 
 
-def test_a_watched_folder_goes_on_inside_a_file(tmp_path: Path) -> None:
+def test_a_watched_folder_continues_inside_a_file(tmp_path: Path) -> None:
     put(tmp_path, "a", "1", "2", "3")
     put(tmp_path, "b", "4", "5")
     job = Watcher(watched(tmp_path))
@@ -280,7 +280,7 @@ def test_a_repeated_batch_whose_file_has_changed_is_an_error(tmp_path: Path) -> 
         list(source.read_again(0, before, job.positions[0], 100))
 
 
-def test_files_that_went_away_are_forgotten(tmp_path: Path) -> None:
+def test_removed_files_are_forgotten(tmp_path: Path) -> None:
     job = Watcher(watched(tmp_path))
     for number in range(3):
         path = put(tmp_path, f"{number}", "x")
@@ -291,7 +291,7 @@ def test_files_that_went_away_are_forgotten(tmp_path: Path) -> None:
     assert [Path(name).name for name in job.positions[0]["done"]] == ["last"]
 
 
-def test_a_watched_folder_is_not_looked_through_all_the_time(tmp_path: Path) -> None:
+def test_a_watched_folder_is_scanned_once_per_interval(tmp_path: Path) -> None:
     source = (
         FileSource.for_record_stream_format(TEXT, tmp_path).monitor_continuously(timedelta(hours=1)).build()
     )
@@ -311,5 +311,5 @@ def test_a_watched_folder_must_exist(tmp_path: Path) -> None:
         watched(tmp_path / "nothing").start(1)
 
 
-def test_sources_say_what_they_read(tmp_path: Path) -> None:
+def test_sources_describe_what_they_read(tmp_path: Path) -> None:
     assert lines_of(tmp_path).describe() == f"Files {tmp_path}"

@@ -19,9 +19,9 @@ WHOLE = PreparedFile(StagedFile("part.0", "day/part-0", 12, 34, 5), "/out")
         (["part.0", "day/part-0", "/out", 12, 34, 5], WHOLE),
     ],
 )
-def test_stored_forms_are_read(stored: list[Any], prepared: PreparedFile) -> None:
+def test_stored_formats_are_read(stored: list[Any], prepared: PreparedFile) -> None:
     assert PreparedFile.from_stored(stored) == prepared
 
 
-def test_the_form_that_is_stored() -> None:
+def test_the_stored_format() -> None:
     assert WHOLE.to_stored() == ["part.0", "day/part-0", "/out", 12, 34, 5]

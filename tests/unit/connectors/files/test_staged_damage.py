@@ -35,7 +35,7 @@ def refused(folder: Path, path: Path, act: Any) -> None:
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
-def test_parts_that_a_checkpoint_holds(tmp_path: Path, damage: str) -> None:
+def test_parts_in_a_checkpoint(tmp_path: Path, damage: str) -> None:
     sink = sink_in(tmp_path)
     sink.take_over(JOB, SINK, 1)
     sink.commit_fenced(JOB, SINK, 0, staged(sink, 0, 1, "old"), 1)
@@ -53,7 +53,7 @@ def test_parts_that_a_checkpoint_holds(tmp_path: Path, damage: str) -> None:
     assert visible(tmp_path) == sorted(lines(0, "old") + lines(1, "old"))
 
 
-def test_a_part_that_a_checkpoint_holds_is_gone(tmp_path: Path) -> None:
+def test_a_part_in_a_checkpoint_is_missing(tmp_path: Path) -> None:
     sink = sink_in(tmp_path)
     sink.take_over(JOB, SINK, 1)
     prepared = staged(sink, 0, 1, "old")

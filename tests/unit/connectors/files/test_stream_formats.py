@@ -157,9 +157,7 @@ class TestAnyCut:
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=60), st.sampled_from(["text", "json", "csv", "parquet"]), SUFFIXES, st.booleans())
-def test_no_bytes_whatever_raise_anything_but_source_failed(
-    data: bytes, kind: str, suffix: str, packed: bool
-) -> None:
+def test_no_bytes_raise_anything_but_source_failed(data: bytes, kind: str, suffix: str, packed: bool) -> None:
     formats: dict[str, StreamFormat] = {
         "text": StreamFormat.text_line_format(),
         "json": StreamFormat.json_lines(),
@@ -198,7 +196,7 @@ def text_of(error: SourceFailed, path: Path) -> list[str]:
 MEND = "  what to do: fix the file from there on and run again: reading continues at this record"
 
 
-def test_a_cut_off_json_line(tmp_path: Path) -> None:
+def test_a_truncated_json_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"a": 1}\n{"a": 2}\n{"a": 3}\n{"a": ')
     source = source_of(StreamFormat.json_lines(), path)
@@ -319,7 +317,7 @@ def test_broken_utf16_delivers_the_lines_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "csv", "json"])
-def test_a_byte_order_mark_is_no_data(tmp_path: Path, kind: str) -> None:
+def test_a_byte_order_mark_is_not_data(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a"
     path.write_text("\ufeff1\n2\n", encoding="utf-8")
     expected = {"text": ["1", "2"], "csv": [{"1": "2"}], "json": [1, 2]}[kind]
@@ -358,7 +356,7 @@ def test_parquet_damaged_in_its_middle_delivers_the_groups_before(tmp_path: Path
     assert "is corrupted in row group 2" in str(error)
 
 
-def test_parquet_columns_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_parquet_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"n": [1], "m": [2]}), path)
     _, error, _ = read_until_damage(source_of(StreamFormat.parquet(["n", "x"]), path))
@@ -381,6 +379,6 @@ def test_parquet_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: StreamFormat.csv(columns=["a", "a"]), "two CSV columns have the same name"),
     ],
 )
-def test_impossible_formats_are_refused(make: Callable[[], StreamFormat], text: str) -> None:
+def test_impossible_formats_are_rejected(make: Callable[[], StreamFormat], text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
         make()

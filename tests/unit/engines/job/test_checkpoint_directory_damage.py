@@ -41,14 +41,14 @@ def test_a_damaged_file_is_named(name: str, damage: str, directory: Path) -> Non
     assert caught.value.way_out
 
 
-def test_a_missing_manifest_does_not_make_it_a_new_job(directory: Path) -> None:
+def test_a_missing_manifest_does_not_start_a_new_job(directory: Path) -> None:
     (directory / "emberflow.json").unlink()
     with pytest.raises(CorruptData, match=r"emberflow\.json is corrupted") as caught:
         run(directory)
     assert "it is missing, but a job has left local/chk-" in caught.value.cause
 
 
-def test_a_lost_number_of_starts_is_written_anew_as_the_error_says(directory: Path) -> None:
+def test_a_lost_number_of_starts_can_be_rewritten_as_the_error_says(directory: Path) -> None:
     (directory / "starts").unlink()
     with pytest.raises(CorruptData, match=r"starts is corrupted") as caught:
         run(directory)
@@ -58,7 +58,7 @@ def test_a_lost_number_of_starts_is_written_anew_as_the_error_says(directory: Pa
     assert last_start(directory) == 1_000_001
 
 
-def test_starts_as_the_version_before_wrote_them(tmp_path: Path) -> None:
+def test_starts_in_the_format_of_the_previous_version(tmp_path: Path) -> None:
     (tmp_path / "starts").write_text("41")
     owner = lock_directory(tmp_path)
     assert [owner.next_epoch().epoch, owner.next_epoch().epoch] == [42, 43]

@@ -43,7 +43,7 @@ def until_done(process: subprocess.Popen[str]) -> None:
     assert process.stdout.readline() == "done\n"
 
 
-def test_a_killed_process_gives_back_what_it_held(tmp_path: Path) -> None:
+def test_what_a_killed_process_held_is_released(tmp_path: Path) -> None:
     path = tmp_path / "model"
     process = child(path, "hold")
     until_done(process)
@@ -55,7 +55,7 @@ def test_a_killed_process_gives_back_what_it_held(tmp_path: Path) -> None:
     assert ledger.change(lambda state: state.occupy(LIMITS, "parent", 0, 5)) == 3
 
 
-def test_changes_of_several_processes_come_one_after_another(tmp_path: Path) -> None:
+def test_changes_of_several_processes_are_serialized(tmp_path: Path) -> None:
     path = tmp_path / "model"
     processes = [child(path, "reserve") for _ in range(3)]
     for process in processes:
@@ -68,14 +68,14 @@ def test_changes_of_several_processes_come_one_after_another(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", [b"", b"00000000\n{}", b"\xff" * 300], ids=["empty", "wrong sum", "noise"])
-def test_a_file_that_cannot_be_read_begins_anew(damage: bytes, tmp_path: Path) -> None:
+def test_an_unreadable_file_starts_over(damage: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     FileLedger(path).change(lambda state: state.occupy(LIMITS, "a", 0, 10))
     path.write_bytes(damage)
     assert FileLedger(path).change(lambda state: state.occupy(LIMITS, "b", 0, 10)) == 3
 
 
-def test_a_step_that_raises_changes_nothing_and_lets_go(tmp_path: Path) -> None:
+def test_a_step_that_raises_changes_nothing_and_releases_the_lock(tmp_path: Path) -> None:
     ledger = FileLedger(tmp_path / "model")
 
     def fails(state: LimitState) -> None:
@@ -87,7 +87,7 @@ def test_a_step_that_raises_changes_nothing_and_lets_go(tmp_path: Path) -> None:
     assert FileLedger(tmp_path / "model").change(lambda state: state.members) == {}
 
 
-def test_every_model_has_a_file_of_its_own(tmp_path: Path) -> None:
+def test_every_model_has_its_own_file(tmp_path: Path) -> None:
     ledgers = FileLedgers(tmp_path)
     for name in ("a/b", "a-b", "ä" * 300):
         ledger, limits = ledgers.of(name, LIMITS)
@@ -96,9 +96,7 @@ def test_every_model_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_times_from_before_the_machine_was_started_anew_mean_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_from_before_a_reboot_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = FileLedger(tmp_path / "model")
     ledger.change(lambda state: state.throttle(LIMITS, 1_000_000.0, 0, 60.0))
     assert ledger.change(lambda state: state.paused_until) == 1_000_060.0

@@ -57,7 +57,7 @@ def endless(count: int = 50) -> TestSource:
 
 
 @on_every_host(hosts=BOTH)
-def test_a_second_job_on_a_directory_is_refused(host: Host, tmp_path: Path) -> None:
+def test_a_second_job_on_a_directory_is_rejected(host: Host, tmp_path: Path) -> None:
     first = begin(host, tmp_path, endless())
     until(lambda: read_committed(tmp_path / "out"))
 
@@ -75,7 +75,7 @@ def test_a_second_job_on_a_directory_is_refused(host: Host, tmp_path: Path) -> N
 
 
 @on_every_host(hosts=BOTH)
-def test_after_cancel_and_failure_the_next_job_begins_at_once(host: Host, tmp_path: Path) -> None:
+def test_after_cancel_and_failure_the_next_job_starts_at_once(host: Host, tmp_path: Path) -> None:
     begin(host, tmp_path, endless()).cancel()
 
     def fails(value: int) -> int:
@@ -112,7 +112,7 @@ def test_a_replaced_job_commits_nothing_more(host: Host, tmp_path: Path) -> None
     assert max(read_committed(tmp_path / "out")) == sum(range(0, 40, 3))
 
 
-def test_a_replaced_job_does_not_come_back_by_its_restart_strategy(tmp_path: Path) -> None:
+def test_a_replaced_job_is_not_restarted_by_its_strategy(tmp_path: Path) -> None:
     env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints")
     env.enable_checkpointing(10).set_restart_strategy(RestartStrategies.fixed_delay_restart(1_000, 1))
     env.add_source(endless()).sink_to(literal_files(tmp_path / "out")).uid("out")
@@ -130,7 +130,7 @@ def test_a_replaced_job_does_not_come_back_by_its_restart_strategy(tmp_path: Pat
     second.cancel()
 
 
-def test_a_third_job_is_refused_by_the_one_that_took_over(tmp_path: Path) -> None:
+def test_a_third_job_is_rejected_by_the_one_that_took_over(tmp_path: Path) -> None:
     first = lock_directory(tmp_path)
     second = lock_directory(tmp_path, take_over=True)
     with pytest.raises(CheckpointInUse):
@@ -194,7 +194,7 @@ def test_a_folder_that_was_removed(tmp_path: Path) -> None:
     assert lock_directory(tmp_path).next_epoch().epoch == 2
 
 
-def test_an_epoch_that_others_have_seen_is_left_out(tmp_path: Path) -> None:
+def test_an_epoch_that_others_have_seen_is_skipped(tmp_path: Path) -> None:
     """A sink knows more starts than the directory: the owner before is replaced all the same."""
     first = lock_directory(tmp_path)
     fences = [first.next_epoch()]
@@ -208,7 +208,7 @@ def test_an_epoch_that_others_have_seen_is_left_out(tmp_path: Path) -> None:
     assert [fence.epoch for fence in fences] == [1, 3, 4, 10]
 
 
-def test_epochs_only_grow_whoever_takes_them(tmp_path: Path) -> None:
+def test_epochs_only_grow_across_processes(tmp_path: Path) -> None:
     owners = [lock_directory(tmp_path, take_over=True) for _ in range(8)]
     taken: list[int] = []
     lock = threading.Lock()
@@ -300,7 +300,7 @@ class _Blind:
         return OwnershipLost("lost")
 
 
-def test_a_replaced_process_clears_nothing_in_the_call_log(tmp_path: Path) -> None:
+def test_a_replaced_process_drops_nothing_from_the_call_log(tmp_path: Path) -> None:
     def call(number: int, answer: str) -> CallRecord:
         return CallRecord(f"s/k-{number}/1/0", "f", "", "f()", value=answer)
 
@@ -366,7 +366,7 @@ def test_a_replaced_process_neither_asks_nor_settles_a_question(tmp_path: Path) 
         owner.release()
 
 
-def test_a_worker_that_serves_the_next_start_as_well_does_not_fail_for_the_one_before(tmp_path: Path) -> None:
+def test_a_worker_that_also_serves_the_next_start_does_not_fail_for_the_previous_one(tmp_path: Path) -> None:
     """In one session Spark's workers live on: a call of the first start ends when the second one has begun."""
     owner = lock_directory(tmp_path)
     log = StoredCallLog(FileCallStore(tmp_path / "calls"), fence=owner.next_epoch(), claims=True)
@@ -390,7 +390,7 @@ def test_a_worker_that_serves_the_next_start_as_well_does_not_fail_for_the_one_b
     owner.release()
 
 
-def test_a_replaced_process_that_stands_still_is_not_waited_for(
+def test_a_replaced_process_that_hangs_is_not_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emberflow.durable.log._REPLACED_S", 1.0)
@@ -419,7 +419,7 @@ def test_no_savepoint_of_a_directory_that_is_in_use(tmp_path: Path) -> None:
     assert create_savepoint(str(tmp_path / "checkpoints"), str(tmp_path / "savepoint")) == []
 
 
-def test_the_number_of_an_older_version_goes_on(tmp_path: Path) -> None:
+def test_the_number_of_an_older_version_is_continued(tmp_path: Path) -> None:
     (tmp_path / "starts").write_text("41")
     owner = lock_directory(tmp_path)
     assert owner.next_epoch().epoch == 42

@@ -44,7 +44,7 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
             LOCAL.run(lambda env: env.from_collection([1]).key_by(str).sum(), checkpoint_dir=tmp_path)
 
 
-def test_a_manifest_that_is_none(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_manifest(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{}")
     with pytest.raises(CorruptData, match=r"emberflow\.json is corrupted"):
         LOCAL.run(lambda env: env.from_collection([1]), checkpoint_dir=tmp_path)
@@ -75,7 +75,7 @@ def test_an_unknown_backend(tmp_path: Path) -> None:
 
 
 @on_every_host(hosts=BOTH)
-def test_a_finished_job_collects_nothing_again(host: Host, tmp_path: Path) -> None:
+def test_a_finished_job_collects_nothing_more(host: Host, tmp_path: Path) -> None:
     def build(env: Any) -> Any:
         return env.from_collection([("a", 1)]).key_by(first).sum(1)
 
@@ -84,7 +84,7 @@ def test_a_finished_job_collects_nothing_again(host: Host, tmp_path: Path) -> No
 
 
 @on_every_host(hosts=BOTH)
-def test_a_canceled_job_goes_on_where_it_was(host: Host, tmp_path: Path) -> None:
+def test_a_canceled_job_continues_where_it_stopped(host: Host, tmp_path: Path) -> None:
     records = [("a", 1), ("b", 2), Pause(60_000), ("a", 3)]
 
     def start(source: TestSource) -> Any:
@@ -99,7 +99,7 @@ def test_a_canceled_job_goes_on_where_it_was(host: Host, tmp_path: Path) -> None
     assert list(again) == [("a", [1, 3])]
 
 
-def test_sqlite_reads_back_what_left_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_reloads_evicted_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_checkpoints, "_CACHED_ENTRIES", 0)
     items: list[Any] = []
     for number in range(6):

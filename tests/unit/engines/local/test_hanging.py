@@ -11,7 +11,7 @@ from emberflow.engines.local.hanging import run_to_its_end
 HANG_GUARD_S = 120
 
 
-def test_a_coroutine_that_swallows_its_cancellation_is_left_behind() -> None:
+def test_a_coroutine_that_suppresses_its_cancellation_is_abandoned() -> None:
     met: list[str] = []
 
     async def stubborn() -> None:

@@ -55,7 +55,7 @@ def test_a_source_that_must_wait_is_back_pressured() -> None:
     assert metrics.back_pressured_ratio > 0.2
 
 
-def test_a_source_that_nobody_holds_up_is_not() -> None:
+def test_a_source_without_backpressure_is_not_back_pressured() -> None:
     slowly = RateLimiterStrategy.per_second(200)
     metrics = run(
         DataGeneratorSource(lambda index: index, count=60, rate_limiter_strategy=slowly, parallelism=1),

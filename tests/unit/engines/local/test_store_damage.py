@@ -32,7 +32,7 @@ def build(env: Any) -> Any:
 
 @pytest.mark.parametrize("host", BOTH, ids=str)
 @pytest.mark.parametrize("what", ["deleted", "emptied", "older"])
-def test_a_store_that_lost_its_newest_checkpoint_does_not_go_back(
+def test_a_store_that_lost_its_newest_checkpoint_does_not_use_an_older_one(
     host: Host, what: str, tmp_path: Path
 ) -> None:
     job, before = tmp_path / "job", tmp_path / "before"
@@ -105,7 +105,7 @@ def test_rows_that_do_not_add_up_are_an_error(statement: str, tmp_path: Path) ->
         filled(tmp_path)
 
 
-def test_a_database_of_the_version_before_is_read(tmp_path: Path) -> None:
+def test_a_database_of_the_previous_version_is_read(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "state.db") as db:
         db.execute("create table checkpoint(id integer primary key, data blob)")
         db.execute(
@@ -161,7 +161,7 @@ def keeping(env: Any, uid: str = "keeper") -> Any:
 
 @pytest.mark.parametrize("host", BOTH, ids=str)
 @pytest.mark.usefixtures("thing")
-def test_a_class_that_is_gone_is_named_with_step_and_key(
+def test_a_missing_class_is_named_with_step_and_key(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.run(keeping, checkpoint_dir=tmp_path / "job")
@@ -186,9 +186,7 @@ def test_a_class_that_is_gone_is_named_with_step_and_key(
 
 
 @pytest.mark.usefixtures("thing")
-def test_the_state_of_a_class_that_is_gone_can_be_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_state_of_a_missing_class_can_be_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     LOCAL.run(keeping, checkpoint_dir=tmp_path / "job")
     monkeypatch.delitem(sys.modules, "moved_away")
     from emberflow.savepoints.stand_ins import allow_unknown_classes
@@ -207,7 +205,7 @@ def test_the_state_of_a_class_that_is_gone_can_be_given_up(
 
 
 @pytest.mark.usefixtures("thing")
-def test_a_class_that_is_gone_from_the_state_of_a_key_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_class_in_the_state_of_a_key_group(monkeypatch: pytest.MonkeyPatch) -> None:
     thing = sys.modules["moved_away"].Thing()
     hot = encode((2, None, False, None, {"k": {"x": 1, "y": {"in": [thing]}}}, [], 256))
     monkeypatch.delitem(sys.modules, "moved_away")

@@ -89,7 +89,7 @@ def test_calls_in_flight_of_all_processes_stay_within_the_limit() -> None:
     assert sorted(service.served) == list(range(300))
 
 
-def test_calls_begin_in_the_order_in_which_they_came() -> None:
+def test_calls_start_in_order_of_arrival() -> None:
     service, (gate,) = Service(), gates(1, max_concurrent=2)
     run(all_of(service, [gate], 50))
     assert service.served == list(range(50))
@@ -117,7 +117,7 @@ def test_tokens_per_minute_are_those_that_were_used() -> None:
     assert took == pytest.approx(400 * 500 / 1_000, rel=0.05), "guessed at 100, taken as 500"
 
 
-def test_a_process_that_comes_later_gets_its_share() -> None:
+def test_a_process_that_starts_later_gets_its_share() -> None:
     service = Service(call_s=1.0)
     early, late = gates(2, max_concurrent=4)
 
@@ -145,7 +145,7 @@ def test_a_429_is_not_the_answer() -> None:
     assert service.turned_away
 
 
-def test_all_processes_keep_the_pause_that_one_was_asked_for() -> None:
+def test_a_pause_requested_from_one_process_applies_to_all() -> None:
     service = Service()
     one, other = gates(2)
     asked: list[float] = []
@@ -167,7 +167,7 @@ def test_all_processes_keep_the_pause_that_one_was_asked_for() -> None:
     assert one.throttled_s == pytest.approx(5.0)
 
 
-def test_the_rate_settles_below_what_the_service_takes() -> None:
+def test_the_rate_settles_below_what_the_service_accepts() -> None:
     service = Service(rate=50, call_s=0.01)
     run(all_of(service, gates(2), 6_000))
     assert sorted(service.served) == list(range(6_000))

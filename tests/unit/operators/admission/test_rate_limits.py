@@ -25,7 +25,7 @@ def test_requests_are_spread_evenly() -> None:
     assert starts(LimitState(), SIXTY, 100.0, 4) == [0, 1.0, 2.01, 3.01]
 
 
-def test_a_lease_reaches_a_little_ahead_and_always_holds_one() -> None:
+def test_a_lease_extends_slightly_ahead_and_has_at_least_one_start() -> None:
     state = LimitState()
     fast = ModelLimits(requests_per_minute=6_000)
     first = state.reserve(fast, 100.0, [0] * 1_000)
@@ -42,12 +42,12 @@ def test_no_minute_has_more_requests_than_the_limit() -> None:
     assert begun[-1] < 2_000 / 600 * 60 * 1.02, "and little is given away"
 
 
-def test_a_large_call_begins_and_those_behind_it_pay() -> None:
+def test_a_large_call_starts_and_delays_those_behind_it() -> None:
     state, limits = LimitState(), ModelLimits(tokens_per_minute=60_000)
     assert starts(state, limits, 0.0, 3, tokens=5_000) == [0, 4.77, 9.79]
 
 
-def test_tokens_are_settled_when_the_answer_is_there() -> None:
+def test_tokens_are_corrected_when_the_answer_arrives() -> None:
     guessed, known = LimitState(), LimitState()
     limits = ModelLimits(tokens_per_minute=60_000)
     guessed.reserve(limits, 0.0, [1_000])
@@ -71,7 +71,7 @@ def test_shares(limit: int, wanted: dict[str, int], shares: dict[str, int]) -> N
     assert {name: fair_share(limit, wanted, name) for name in wanted} == shares
 
 
-def test_what_others_hold_is_theirs_until_they_give_it_back() -> None:
+def test_grants_belong_to_their_process_until_they_are_returned() -> None:
     state, limits = LimitState(), ModelLimits(max_concurrent=10)
     assert state.occupy(limits, "a", 0, 50) == 10
     assert state.occupy(limits, "b", 0, 50) == 0
@@ -83,7 +83,7 @@ def test_what_others_hold_is_theirs_until_they_give_it_back() -> None:
     assert state.occupy(limits, "b", 3, 50) == 10
 
 
-def test_a_429_pauses_lowers_and_is_forgotten_slowly() -> None:
+def test_a_429_pauses_and_lowers_limits_which_recover_slowly() -> None:
     state = LimitState()
     state.occupy(NONE, "a", 40, 0)
     state.succeeded(100.0, 0, 20)
@@ -108,7 +108,7 @@ def after_calls(state: LimitState, limits: ModelLimits, now: float, times: int) 
         state.recover(limits, now)
 
 
-def test_calls_that_were_under_way_lower_the_limits_once() -> None:
+def test_calls_in_flight_lower_the_limits_once() -> None:
     state = LimitState()
     state.occupy(NONE, "a", 40, 0)
     state.throttle(NONE, 100.0, 0, 1.0)
@@ -117,7 +117,7 @@ def test_calls_that_were_under_way_lower_the_limits_once() -> None:
     assert state.paused_until == pytest.approx(102.1), "but the longest pause counts"
 
 
-def test_a_rate_is_learnt_from_what_was_let_through() -> None:
+def test_a_rate_is_learned_from_accepted_requests() -> None:
     """60 a minute, all of them in the first second: the pause tells the rest."""
     state = LimitState()
     state.succeeded(100.2, 0, 60)
@@ -137,7 +137,7 @@ def test_successes_that_another_process_reports_late_count() -> None:
     assert after == pytest.approx(1.5 * before)
 
 
-def test_without_a_time_asked_for_the_pause_grows() -> None:
+def test_without_a_requested_time_the_pause_grows() -> None:
     state = LimitState()
     waits = [state.throttle(NONE, 100.0, epoch, None) for epoch in range(9)]
     assert waits == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
@@ -145,7 +145,7 @@ def test_without_a_time_asked_for_the_pause_grows() -> None:
     assert state.throttle(NONE, 200.0, state.epoch, None) == 0.5
 
 
-def test_a_learnt_limit_never_exceeds_the_descriptors() -> None:
+def test_a_learned_limit_never_exceeds_the_descriptors() -> None:
     state, limits = LimitState(), ModelLimits(max_concurrent=4, requests_per_minute=60)
     state.occupy(limits, "a", 0, 100)
     for second in range(100):
@@ -181,13 +181,13 @@ def test_limits_are_taken_out_of_a_descriptors_arguments() -> None:
         ("tokens_per_minute", True),
     ],
 )
-def test_a_limit_that_is_none(name: str, value: Any) -> None:
+def test_invalid_limits(name: str, value: Any) -> None:
     with pytest.raises(InvalidAgent, match=f"the connection 'c': {name} is") as caught:
         ModelLimits.taken_from("connection 'c'", {name: value}, ())
     assert "at least 1" in str(caught.value)
 
 
-def test_parts_for_processes_that_cannot_reach_each_other() -> None:
+def test_shares_of_processes_without_a_common_ledger() -> None:
     whole = ModelLimits(max_concurrent=5, requests_per_minute=60, tokens_per_minute=1_000)
     assert whole.divided(4) == ModelLimits(max_concurrent=1, requests_per_minute=15, tokens_per_minute=250)
     assert NONE.divided(4) == NONE

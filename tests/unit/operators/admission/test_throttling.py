@@ -56,13 +56,13 @@ def test_shapes(shape: str) -> None:
     assert throttle_of(error) == expected
 
 
-def test_an_error_around_it() -> None:
+def test_a_wrapped_error() -> None:
     outer = RuntimeError("the call failed")
     outer.__cause__ = Refused(status_code=429)
     assert throttle_of(outer) == Throttle(None)
 
 
-def test_a_circle_of_causes_ends() -> None:
+def test_cyclic_causes_end() -> None:
     one, other = ValueError("a"), ValueError("b")
     one.__cause__, other.__cause__ = other, one
     assert throttle_of(one) is None

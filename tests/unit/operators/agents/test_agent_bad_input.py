@@ -89,7 +89,7 @@ def test_memory_that_grows_too_large() -> None:
     assert "raise the option 'memory.max-bytes'" in text
 
 
-def test_a_value_that_memory_cannot_keep() -> None:
+def test_a_value_that_memory_cannot_store() -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.sensory_memory.set("file", (number for number in [1]))
 
@@ -129,7 +129,7 @@ def test_a_cancelled_call_is_a_failure_like_any_other(waits: bool) -> None:
     assert "cause: CancelledError: by the client library" in text
 
 
-def test_actions_that_trigger_each_other_for_ever() -> None:
+def test_actions_that_trigger_each_other_forever() -> None:
     agent = (
         Agent("shop")
         .add_action("ping", [InputEvent, "pong"], lambda event, ctx: ctx.send_event(Event("ping")))
@@ -149,7 +149,7 @@ def test_the_step_limit_counts_calls_as_well() -> None:
     assert "more than 7 actions" in failure(agent, StepLimitReached, {AgentExecutionOptions.MAX_STEPS: 7})
 
 
-def test_as_many_steps_as_allowed_are_fine() -> None:
+def test_exactly_the_allowed_number_of_steps() -> None:
     def count(event: Event, ctx: RunnerContext) -> None:
         left = event.get_attr("left") if event.type == "count" else 9
         ctx.send_event(Event("count", {"left": left - 1}) if left else OutputEvent("done"))
@@ -172,13 +172,13 @@ def test_an_event_sent_after_the_action_has_ended() -> None:
     assert "await everything the action starts before it returns" in text
 
 
-def test_something_that_is_no_event() -> None:
+def test_something_that_is_not_an_event() -> None:
     text = failure(sends(lambda: {"output": 1}), InvalidArgument)
     assert "{'output': 1} is not an event" in text
     assert "pass an Event to send_event(), e.g. OutputEvent(output)" in text
 
 
-def test_a_coroutine_that_nobody_awaits() -> None:
+def test_a_coroutine_that_is_not_awaited() -> None:
     async def later(event: InputEvent, ctx: RunnerContext) -> None:
         raise AssertionError
 
@@ -236,7 +236,7 @@ def test_a_condition_on_the_input_that_fails() -> None:
     assert "picky()' of action 'act' failed: KeyError: 'amount'" in text
 
 
-def test_long_term_memory_is_not_there_yet() -> None:
+def test_long_term_memory_is_not_supported_yet() -> None:
     text = failure(agent_of(lambda event, ctx: ctx.long_term_memory), NotSupported)
     assert "long-term memory needs a vector store" in text
 
@@ -295,7 +295,7 @@ def test_resources_that_need_each_other() -> None:
     )
 
 
-def test_a_resource_that_cannot_be_made() -> None:
+def test_a_resource_that_cannot_be_created() -> None:
     text = failure(asks_for("model", model=ResourceDescriptor(clazz=Model, broken=True)), ResourceFailed)
     assert "the chat_model 'model' could not be created" in text
     assert "cause: ConnectionError: nobody answers" in text
@@ -307,7 +307,7 @@ def test_a_resource_class_that_does_not_exist() -> None:
     assert "the resource class no.such.Model cannot be imported" in text
 
 
-def test_a_secret_that_is_not_there() -> None:
+def test_a_secret_that_does_not_exist() -> None:
     descriptor = ResourceDescriptor(clazz=Model, api_key=Secret("NO_SUCH_KEY_ANYWHERE"))
     text = failure(asks_for("model", model=descriptor), ResourceFailed)
     assert "the environment variable 'NO_SUCH_KEY_ANYWHERE', which contains a secret, is not set" in text
@@ -326,7 +326,7 @@ def test_an_event_that_is_returned_instead_of_sent() -> None:
         assert "ctx.send_event(event)" in text
 
 
-def test_other_results_are_not_looked_at() -> None:
+def test_other_results_are_ignored() -> None:
     agent = Agent("shop").add_action(
         "act", [InputEvent], lambda event, ctx: ctx.short_term_memory.set("a", 1)
     )
@@ -376,7 +376,7 @@ def _runs_through(raised: BaseException) -> Agent:
 @pytest.mark.parametrize(
     "raised", [SystemExit(3), Panic("out of range"), BaseExceptionGroup("two", [Panic()])]
 )
-def test_an_action_that_raises_no_exception_fails_like_any_other(
+def test_an_action_that_raises_a_base_exception_fails_like_any_other(
     act: Callable[[BaseException], Agent], raised: BaseException
 ) -> None:
     text = failure(act(raised), ActionFailed)
@@ -429,7 +429,7 @@ def test_an_action_that_cancels_itself() -> None:
     assert "CancelledError" in failure(agent_of(act), ActionFailed)
 
 
-def test_what_a_failed_action_left_running_cannot_write() -> None:
+def test_tasks_left_running_by_a_failed_action_cannot_write() -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         async def late() -> None:
             await asyncio.sleep(0.05)
@@ -476,7 +476,7 @@ def test_secrets_are_masked_in_errors_of_actions(monkeypatch: pytest.MonkeyPatch
     assert "ValueError: 401 for ***" in failure(agent, ActionFailed)
 
 
-def test_agents_of_one_job_have_threads_of_their_own() -> None:
+def test_agents_of_one_job_have_separate_threads() -> None:
     """A small pool of one agent must not become the pool of another."""
     both = threading.Barrier(2, timeout=300)
 
@@ -494,7 +494,7 @@ def test_agents_of_one_job_have_threads_of_their_own() -> None:
     assert len(second) == 2
 
 
-def test_settings_are_looked_at_when_the_agent_is_applied() -> None:
+def test_settings_are_checked_when_the_agent_is_applied() -> None:
     env = AgentsExecutionEnvironment.get_execution_environment(engine="local")
     env.get_config().set_str("max-steps", "many")
     with pytest.raises(InvalidArgument, match="the option 'max-steps' cannot be 'many'"):

@@ -44,7 +44,7 @@ def asking() -> Agent:
     return Agent("asking").add_action("ask", [InputEvent], ask).add_action("answered", ["answered"], answered)
 
 
-def test_the_inputs_of_a_key_come_one_after_the_other() -> None:
+def test_the_inputs_of_a_key_are_processed_one_by_one() -> None:
     harness = AgentHarness(asking())
     harness.send([("a", 1), ("a", 2), ("b", 3), ("a", 4)])
     assert len(harness.calls.open) == 2, "one call per key"
@@ -68,7 +68,7 @@ def test_keys_do_not_wait_for_each_other() -> None:
     assert harness.values[-1][0] == "slow"
 
 
-def test_what_an_action_does_counts_when_it_ends() -> None:
+def test_effects_of_an_action_are_applied_when_it_ends() -> None:
     harness = AgentHarness(asking())
     harness.send([("a", 1)])
     harness.calls.step()
@@ -110,7 +110,7 @@ def test_watermarks_wait_for_the_inputs_before_them() -> None:
     assert harness.log[-1] == 20
 
 
-def test_a_watermark_passes_while_later_inputs_wait() -> None:
+def test_a_watermark_advances_while_later_inputs_wait() -> None:
     harness = AgentHarness(asking())
     harness.send([("a", 1)], [10], watermark=10)
     harness.send([("b", 2)], [20], watermark=20)
@@ -166,7 +166,7 @@ def test_outputs_carry_the_time_of_their_input() -> None:
     ]
 
 
-def test_a_full_agent_asks_for_a_pause() -> None:
+def test_an_agent_at_its_limit_requests_backpressure() -> None:
     harness = AgentHarness(asking(), options={AgentExecutionOptions.MAX_IN_FLIGHT: 3})
     harness.send([("a", 1), ("a", 2)])
     assert not harness.stage.full
@@ -196,7 +196,7 @@ def test_a_run_in_flight_is_saved_as_it_was_before_its_action() -> None:
     assert RUN not in harness.entries()["a"]
 
 
-def test_a_restored_run_begins_its_action_again() -> None:
+def test_a_restored_run_starts_its_action_again() -> None:
     first = AgentHarness(asking())
     first.send([("a", 0)])
     first.calls.finish_all()
@@ -220,7 +220,7 @@ def test_a_restored_run_begins_its_action_again() -> None:
     assert all(RUN not in entry for entry in second.entries().values())
 
 
-def test_ids_are_the_same_when_a_refused_event_came_before() -> None:
+def test_ids_do_not_depend_on_rejected_events() -> None:
     """An action may catch that an event cannot be sent; a checkpoint behind it must not shift the ids."""
 
     async def tries(event: Event, ctx: RunnerContext) -> None:
@@ -268,7 +268,7 @@ def test_a_restored_run_knows_the_size_of_its_sensory_memory() -> None:
         assert harness.values == []
 
 
-def test_entries_that_left_memory_come_back_with_their_runs() -> None:
+def test_evicted_entries_are_reloaded_with_their_runs() -> None:
     """A state backend may drop what it has just stored."""
     harness = AgentHarness(asking())
     harness.send([("a", 1), ("a", 2)])
@@ -283,7 +283,7 @@ def test_entries_that_left_memory_come_back_with_their_runs() -> None:
     assert second.values == [("a", 2, "asked", 2), ("a", 2, [1, 2], "-2.2")]
 
 
-def test_an_action_that_vanished_is_named() -> None:
+def test_a_removed_action_is_named() -> None:
     first = AgentHarness(asking())
     first.send([("a", 1)])
     saved = first.save()
@@ -296,7 +296,7 @@ def test_an_action_that_vanished_is_named() -> None:
     assert "restore the action" in text
 
 
-def test_a_run_of_a_newer_format_is_refused() -> None:
+def test_a_run_of_a_newer_format_is_rejected() -> None:
     harness = AgentHarness(asking())
     harness.send([("a", 1)])
     harness.head.before_save()
@@ -306,7 +306,7 @@ def test_a_run_of_a_newer_format_is_refused() -> None:
         AgentHarness(asking(), restore=data).resume()
 
 
-def test_an_action_that_has_become_plain_goes_on_at_once() -> None:
+def test_an_action_that_became_synchronous_continues_at_once() -> None:
     """The watermark that it lets pass is never taken back by the batch in which that happens."""
     first = AgentHarness(asking())
     first.send([("a", 1)], [5], watermark=10)

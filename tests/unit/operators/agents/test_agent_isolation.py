@@ -83,7 +83,7 @@ def test_an_event_reaches_its_actions_as_it_was_sent() -> None:
     assert driven(agent, [("k", 1)]) == [{"a": [1]}, first, first, second, second]
 
 
-def test_an_output_that_actions_look_at_is_another_one_than_later_steps_get() -> None:
+def test_actions_and_later_steps_get_separate_copies_of_an_output() -> None:
     """Those have it while the actions wait."""
     looked: list[Any] = []
 
@@ -106,7 +106,7 @@ def test_an_output_that_actions_look_at_is_another_one_than_later_steps_get() ->
     assert looked == [{"items": [1]}]
 
 
-def test_an_input_is_the_agents_own() -> None:
+def test_an_agent_gets_its_own_copy_of_an_input() -> None:
     record = ("k", {"items": [1]})
 
     def work(event: InputEvent, ctx: RunnerContext) -> None:
@@ -119,7 +119,7 @@ def test_an_input_is_the_agents_own() -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["plain", "waiting"])
-def test_what_deals_with_a_failure_finds_the_event_as_it_was(waits: bool) -> None:
+def test_error_handling_receives_the_unchanged_event(waits: bool) -> None:
     def work(event: InputEvent, ctx: RunnerContext) -> None:
         event.input[1].append("changed")
         raise ValueError("no")
@@ -140,7 +140,7 @@ def test_what_deals_with_a_failure_finds_the_event_as_it_was(waits: bool) -> Non
     assert driven(with_handler, [("k", [1])]) == [("k", [1])]
 
 
-def test_each_attempt_gets_the_event_as_it_was() -> None:
+def test_each_attempt_receives_the_unchanged_event() -> None:
     seen: list[Any] = []
 
     async def work(event: InputEvent, ctx: RunnerContext) -> None:
@@ -172,7 +172,7 @@ def test_a_stored_run_has_its_event_as_it_was_sent() -> None:
     assert again.values == [[1, "changed"]]
 
 
-def test_a_delayed_event_comes_as_it_was_sent() -> None:
+def test_a_delayed_event_arrives_as_it_was_sent() -> None:
     def work(event: InputEvent, ctx: RunnerContext) -> None:
         sent = Event("later", {"items": [1]})
         ctx.send_event_after(10, sent)

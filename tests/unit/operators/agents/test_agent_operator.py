@@ -45,7 +45,7 @@ def test_an_input_becomes_outputs() -> None:
     assert run_agent(single(act), [1, 10]).outputs == [2, 3, 20, 30]
 
 
-def test_an_action_that_sends_nothing_puts_out_nothing() -> None:
+def test_an_action_that_sends_nothing_emits_nothing() -> None:
     assert run_agent(single(lambda event, ctx: None), [1, 2]).outputs == []
 
 
@@ -92,7 +92,7 @@ def test_events_are_queued_not_nested() -> None:
     assert run_agent(Tree(), [0]).outputs == ["a", "b", "a1", "b1"]
 
 
-def test_an_untyped_event_becomes_the_class_that_the_action_asks_for() -> None:
+def test_an_untyped_event_is_converted_to_the_annotated_class() -> None:
     class Typed(Agent):
         @action(InputEvent)
         @staticmethod
@@ -145,7 +145,7 @@ def test_short_term_memory_belongs_to_the_key_and_sensory_memory_to_the_run() ->
     assert run.by_key == {"a": [([0], [0]), ([0, 1], [1])], "b": [([2], [2])]}
 
 
-def test_what_was_put_out_does_not_change_with_memory() -> None:
+def test_outputs_do_not_change_with_memory() -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         given = ctx.short_term_memory.get("given", [])
         given.append(event.input)
@@ -156,7 +156,7 @@ def test_what_was_put_out_does_not_change_with_memory() -> None:
     assert run_agent(single(act), [1, 2]).outputs == [([1], [1, "-"]), ([1, "-", 2], [1, "-", 2, "-"])]
 
 
-def test_a_reference_into_memory_travels_in_an_event() -> None:
+def test_a_reference_to_memory_can_be_sent_in_an_event() -> None:
     class Refers(Agent):
         @action(InputEvent)
         @staticmethod
@@ -189,7 +189,7 @@ def test_memory_expires() -> None:
     assert run_agent(single(act), [1, 2, 3, 4], options=options, clock=clock).outputs == [None, 1, None, 3]
 
 
-def test_skip_goes_on_behind_the_failed_input() -> None:
+def test_skip_continues_after_the_failed_input() -> None:
     class Fails(Agent):
         @action(InputEvent)
         @staticmethod
@@ -214,7 +214,7 @@ def test_skip_goes_on_behind_the_failed_input() -> None:
     assert outputs[-1] == {"started": [1, 2, 3], "ended": [1, 3]}
 
 
-def test_a_malformed_output_leaves_nothing_behind() -> None:
+def test_a_malformed_output_leaves_nothing() -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent("good"))
         ctx.send_event(Event(OutputEvent.EVENT_TYPE, {"result": 1}))
@@ -287,7 +287,9 @@ def test_conditions_choose_actions() -> None:
     assert run_agent(Routed(), [1, 9, -1]).outputs == [("large", 9), ("negative", -1)]
 
 
-def test_a_condition_that_fails_counts_as_false_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_condition_that_fails_counts_as_false_and_is_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def picky(event: Event) -> bool:
         return event.attributes["amount"] > 5
 

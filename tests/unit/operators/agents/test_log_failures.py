@@ -70,7 +70,7 @@ async def wrapped(ctx: RunnerContext) -> Any:
 
 
 @pytest.mark.parametrize("ask", [as_it_is, wrapped])
-def test_a_log_that_fails_is_no_outcome_of_an_action(ask: Any) -> None:
+def test_a_failure_of_the_log_is_not_an_outcome_of_an_action(ask: Any) -> None:
     """What was let go leaves nothing behind, and is begun again when there is room: no retry, no error event."""
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
@@ -93,7 +93,7 @@ def test_a_log_that_fails_is_no_outcome_of_an_action(ask: Any) -> None:
 
 
 @pytest.mark.parametrize("ask", [as_it_is, in_a_group, wrapped])
-def test_a_log_that_fails_stops_the_job_whatever_the_action_makes_of_it(ask: Any, tmp_path: Path) -> None:
+def test_a_failure_of_the_log_stops_the_job_however_the_action_handles_it(ask: Any, tmp_path: Path) -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent((await ask(ctx), ctx.attempt)))
 
@@ -109,7 +109,7 @@ def test_a_log_that_fails_stops_the_job_whatever_the_action_makes_of_it(ask: Any
             env.execute()
 
 
-def test_what_a_call_raises_of_the_log_is_not_recorded() -> None:
+def test_failures_of_the_log_raised_by_a_call_are_not_recorded() -> None:
     """An answer of a person that cannot be read: the call is made again when the fault is gone."""
 
     async def broken() -> Any:

@@ -29,7 +29,7 @@ def test_the_first_version_had_one_id_for_both() -> None:
     assert stable_hash((TWINS[0], 1)) == stable_hash((TWINS[1], 1))
 
 
-def test_arguments_of_one_hash_are_a_mismatch() -> None:
+def test_arguments_with_equal_hashes_are_a_mismatch() -> None:
     log = MemoryLog()
     recorded = ActionCalls(log, "u/k-1/1/", restarts=False).next(max, (TWINS[0],), {})
     log.write_now(replace(recorded, outcome="returned", value=1))
@@ -39,7 +39,7 @@ def test_arguments_of_one_hash_are_a_mismatch() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["0123456789abcdef", "['Lock', 'str']"])
-def test_a_call_that_the_first_version_recorded_is_known_by_its_function(arguments: str) -> None:
+def test_a_call_recorded_by_the_first_version_is_identified_by_its_function(arguments: str) -> None:
     log = MemoryLog()
     log.write_now(CallRecord("u/k-1/1/1", "builtins.max", arguments, "max(1)", "returned", 7))
     calls = ActionCalls(log, "u/k-1/1/", restarts=False)
@@ -51,7 +51,7 @@ def test_a_call_that_the_first_version_recorded_is_known_by_its_function(argumen
         other.known(other.next(min, (1,), {}))
 
 
-def test_names_of_agents_that_look_alike_have_folders_of_their_own() -> None:
+def test_similar_names_of_agents_have_separate_folders() -> None:
     names = ["a b", "a_b", "a/b", "", "_", "x" * 300, "x" * 301, "a-2", "a#2"]
     folders = [letters_folder("dir", name) for name in names]
     assert len(set(folders)) == len(names)
@@ -109,6 +109,6 @@ def test_runs_in_state_of_the_first_version_keep_their_ids() -> None:
     assert found == {key: f"{stable_hash(key):08x}{stable_hash((key, 1)):08x}-1" for key in ("ann", "ben")}
 
 
-def test_runs_that_shared_an_id_in_state_of_the_first_version_begin_again_under_their_own() -> None:
+def test_runs_that_shared_an_id_in_state_of_the_first_version_start_again_with_separate_ids() -> None:
     found, uid = run_ids(stored_by_the_first_version(*TWINS))
     assert found == {key: f"{identity_of(key, uid)}-1" for key in TWINS}

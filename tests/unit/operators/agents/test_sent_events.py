@@ -62,7 +62,7 @@ def one_after_the_other(event: Event, max_bytes: int) -> Event:
 
 
 @given(EVENTS, st.sampled_from([20, 60, 10_000]))
-def test_the_same_copy_or_the_same_refusal(event: Event, max_bytes: int) -> None:
+def test_the_same_copy_or_the_same_error(event: Event, max_bytes: int) -> None:
     found = outcome(lambda: sent_copy(event, max_bytes))
     wanted = outcome(lambda: one_after_the_other(event, max_bytes))
     assert found == wanted
@@ -72,7 +72,7 @@ def test_the_same_copy_or_the_same_refusal(event: Event, max_bytes: int) -> None
 
 
 @given(EVENTS)
-def test_a_copy_shares_nothing_that_can_be_changed(event: Event) -> None:
+def test_a_copy_shares_nothing_mutable(event: Event) -> None:
     found = sent_copy(event, 10_000_000)
     before = repr(found)
     change_all(event.__dict__)
@@ -103,11 +103,11 @@ def change_all(value: Any) -> None:
     ],
     ids=["no event", "a lock", "no output", "slots"],
 )
-def test_what_is_unusual(event: Any) -> None:
+def test_unusual_events(event: Any) -> None:
     assert outcome(lambda: sent_copy(event, 1_000)) == outcome(lambda: one_after_the_other(event, 1_000))
 
 
-def test_an_event_that_holds_itself() -> None:
+def test_an_event_that_contains_itself() -> None:
     event = Event("loop", {})
     event.attributes["self"] = event
     found = sent_copy(event, 1_000)

@@ -84,7 +84,7 @@ async def _refused() -> None:
     raise ConnectionError("refused")
 
 
-def test_tasks_of_the_running_attempt_work_as_ever() -> None:
+def test_tasks_of_the_current_attempt_are_not_affected() -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         async def part(number: int) -> None:
             await asyncio.sleep(0)
@@ -100,7 +100,7 @@ def test_tasks_of_the_running_attempt_work_as_ever() -> None:
     assert run_agent(agent, [1]).outputs == ["0", "1", [(2, 0), (2, 1)]]
 
 
-def test_a_durable_call_after_the_end_is_none_of_the_next_action(tmp_path: Path) -> None:
+def test_a_durable_call_after_the_end_does_not_count_for_the_next_action(tmp_path: Path) -> None:
     """It had the number of the next action's first call, which then got its answer, or failed with ReplayMismatch."""
     made: list[str] = []
     raised: list[str] = []
@@ -133,7 +133,7 @@ def test_a_durable_call_after_the_end_is_none_of_the_next_action(tmp_path: Path)
     assert raised == ["action 'first' makes a durable call after it has ended"]
 
 
-def test_what_is_done_between_the_end_and_its_handover_does_not_count() -> None:
+def test_effects_between_the_end_and_its_delivery_do_not_count() -> None:
     """On Spark the end of an action is handed over to another thread."""
     kept: list[RunnerContext] = []
 

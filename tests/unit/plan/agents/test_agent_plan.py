@@ -116,7 +116,7 @@ def test_triggers() -> None:
 
 
 @pytest.mark.parametrize("condition", [5, "", "  ", None])
-def test_what_is_no_trigger(condition: Any) -> None:
+def test_invalid_triggers(condition: Any) -> None:
     with pytest.raises(InvalidAgent, match="is not a trigger condition"):
         AgentPlan.from_agent(Agent("a").add_action("x", [condition], plain))
 
@@ -131,7 +131,7 @@ def test_what_is_no_trigger(condition: Any) -> None:
         (5, "cannot be called"),
     ],
 )
-def test_functions_that_are_no_action(function: Any, message: str) -> None:
+def test_functions_that_cannot_be_actions(function: Any, message: str) -> None:
     with pytest.raises(InvalidAgent, match=message) as caught:
         AgentPlan.from_agent(Agent("a").add_action("x", [InputEvent], function))
     assert "agent 'a', action 'x'" in str(caught.value)
@@ -140,7 +140,7 @@ def test_functions_that_are_no_action(function: Any, message: str) -> None:
 @pytest.mark.parametrize(
     "function", [lambda *all: None, lambda a, b, c=1: None, partial(lambda x, a, b: None, 1), print]
 )
-def test_functions_that_are(function: Any) -> None:
+def test_functions_that_can_be_actions(function: Any) -> None:
     assert AgentPlan.from_agent(Agent("a").add_action("x", [InputEvent], function)).actions["x"]
 
 
@@ -156,14 +156,14 @@ def test_annotations_of_others_do_not_matter() -> None:
     assert AgentPlan.from_agent(agent).actions["x"].event_class is Scored
 
 
-def test_objects_that_are_called() -> None:
+def test_callable_objects() -> None:
     class Waits:
         async def __call__(self, event: Event, ctx: Any) -> None: ...
 
     assert Action(name="x", triggers=(), function=Waits()).is_async
 
 
-def test_a_plan_comes_back_from_json() -> None:
+def test_a_plan_survives_a_json_round_trip() -> None:
     settings = Configuration().set(AgentExecutionOptions.ON_ERROR, ErrorHandling.SKIP)
     settings.set(AgentConfigOptions.EVENT_LOG_LEVEL, "verbose").set_int("n", 5)
     agent = Child().add_action("fourth", ["a.b"], plain, limit=3, tags=("x", Secret("K")))
@@ -190,14 +190,14 @@ def test_a_plan_comes_back_from_json() -> None:
     assert again(read).to_json() == read.to_json()
 
 
-def test_methods_bring_their_agent_along() -> None:
+def test_methods_include_their_agent() -> None:
     read = again(AgentPlan.from_agent(Child(factor=21)))
     found: list[Any] = []
     read.actions["third"].function(Scored(score=1), found)
     assert found == [21]
 
 
-def test_lambdas_and_closures_travel_by_value() -> None:
+def test_lambdas_and_closures_are_pickled_by_value() -> None:
     def make(factor: int) -> Any:
         def act(event: InputEvent, ctx: Any) -> None:
             ctx.append(event.input * factor)
@@ -218,7 +218,7 @@ def test_lambdas_and_closures_travel_by_value() -> None:
     assert found == [15, "seen"]
 
 
-def test_what_is_in_main_travels_by_value() -> None:
+def test_names_of_main_are_pickled_by_value() -> None:
     program = """
         from emberflow.agents import *
         FACTOR = 4
@@ -253,7 +253,7 @@ def test_what_is_in_main_travels_by_value() -> None:
     assert ctx.sent[1] == OutputEvent(8)
 
 
-def test_what_cannot_travel_is_named() -> None:
+def test_what_cannot_be_pickled_is_named() -> None:
     lock = threading.Lock()
     agent = Agent("a").add_action("x", [InputEvent], lambda event, ctx: lock.acquire())
     with pytest.raises(InvalidAgent, match="cannot be sent to workers"):
@@ -271,12 +271,12 @@ def test_what_cannot_travel_is_named() -> None:
         ('{"version": 1, "actions": [{"name": 1}]}', "is not an agent plan"),
     ],
 )
-def test_what_is_no_plan(text: str, message: str) -> None:
+def test_invalid_plans(text: str, message: str) -> None:
     with pytest.raises(InvalidAgent, match=message):
         AgentPlan.from_json(text)
 
 
-def test_functions_that_are_gone() -> None:
+def test_functions_that_no_longer_exist() -> None:
     body = json.loads(AgentPlan.from_agent(Base()).to_json())
     body["actions"][0]["function"]["qualname"] = "Base.gone"
     with pytest.raises(InvalidAgent, match=r"Base\.gone, which does not exist"):

@@ -214,7 +214,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("make", RIGHT)
-def test_agents_that_are_right_hear_nothing(make: Any) -> None:
+def test_correct_agents_get_no_warnings(make: Any) -> None:
     assert warnings_of(make()) == []
 
 
@@ -225,7 +225,7 @@ def test_no_actions() -> None:
     assert "agent 'Empty' has no actions" in refused(Agent("Empty"))
 
 
-def test_nothing_takes_the_input() -> None:
+def test_no_action_for_the_input() -> None:
     text = refused(agent_of(([OutputEvent], start)))
     assert "agent 'Triage' does nothing" in text
     assert "'step0' waits for _output_event" in text
@@ -257,7 +257,7 @@ def test_a_type_that_is_almost_right() -> None:
     assert "did you mean '_input_event'?" in refused(agent_of(([InputEvent, "InputEvents"], start)))
 
 
-def test_an_attribute_alone_is_no_expression() -> None:
+def test_an_attribute_alone_is_not_an_expression() -> None:
     assert '@action("attributes.flag == true")' in refused(agent_of(([InputEvent, "attributes.flag"], start)))
 
 
@@ -328,7 +328,7 @@ def test_expressions_are_parsed() -> None:
     assert "agent 'Triage', action 'step0': 'input >' is not a valid expression" in text
 
 
-def test_code_that_cannot_be_looked_into_may_send_anything() -> None:
+def test_code_that_cannot_be_analyzed_may_send_anything() -> None:
     names: dict[str, Any] = {"Event": Event}
     exec("def first(event, ctx):\n    ctx.send_event(Event(type='a' + event.id))", names)
     assert warnings_of(agent_of(([InputEvent], names["first"]), (["elsewhere"], start))) == []

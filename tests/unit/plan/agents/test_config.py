@@ -65,7 +65,7 @@ def test_values_that_do_not_fit(kind: Any, given: Any) -> None:
         ConfigOption("key", kind).convert(given)
 
 
-def test_enums_name_what_is_allowed() -> None:
+def test_errors_of_enums_name_the_allowed_values() -> None:
     with pytest.raises(InvalidArgument, match=r"one of \['fail', 'skip', 'dead-letter'\]"):
         Configuration().set(AgentExecutionOptions.ON_ERROR, "maybe")
 
@@ -136,7 +136,7 @@ def test_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{", None])
-def test_from_a_file_that_is_none(text: str | None, tmp_path: Path) -> None:
+def test_from_an_invalid_file(text: str | None, tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")

@@ -77,7 +77,7 @@ def plans(event: InputEvent, ctx: RunnerContext) -> None:
     ctx.send_event_after(1_000, Reminder(text="call back"))
 
 
-def test_delayed_events_are_seen() -> None:
+def test_delayed_events_are_detected() -> None:
     agent = Agent("a").add_action("plans", [InputEvent], plans).add_action("remind", [Reminder], act)
     plan = AgentPlan.from_agent(agent)
     assert "sends  Reminder" in plan.explain()
@@ -113,7 +113,7 @@ def test_an_error_event_is_drawn() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_guards_that_cannot_be(guards: dict[str, Any], text: str) -> None:
+def test_invalid_guards(guards: dict[str, Any], text: str) -> None:
     agent = Agent("a").add_action("act", [InputEvent], act, **guards).add_action("say_sorry", ["x"], act)
     with pytest.raises(InvalidAgent) as caught:
         AgentPlan.from_agent(agent)
@@ -121,14 +121,14 @@ def test_guards_that_cannot_be(guards: dict[str, Any], text: str) -> None:
     assert caught.value.way_out
 
 
-def test_a_circle_of_fallbacks_names_its_way() -> None:
+def test_a_cycle_of_fallbacks_is_named() -> None:
     agent = Agent("a").add_action("one", [InputEvent], act, fallback="two")
     agent.add_action("two", [], act, fallback="three").add_action("three", [], act, fallback="one")
     with pytest.raises(InvalidAgent, match="one -> two -> three -> one"):
         AgentPlan.from_agent(agent)
 
 
-def test_an_action_that_nothing_leads_to_is_refused() -> None:
+def test_an_unreachable_action_is_rejected() -> None:
     with pytest.raises(InvalidAgent, match="action 'idle' has no trigger condition"):
         AgentPlan.from_agent(Agent("a").add_action("act", [InputEvent], act).add_action("idle", [], act))
 
@@ -153,7 +153,7 @@ def test_an_action_that_nothing_leads_to_is_refused() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_budgets_that_cannot_be(budget: Any, text: str) -> None:
+def test_invalid_budgets(budget: Any, text: str) -> None:
     with pytest.raises(InvalidAgent) as caught:
         AgentPlan.from_agent(Agent("a").add_action("act", [InputEvent], act).add_budget(budget))
     assert f"agent 'a': {text}" in str(caught.value)

@@ -46,7 +46,7 @@ def agent(name: str = "a") -> Agent:
 # secrets
 
 
-def test_a_secret_is_never_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_never_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_KEY", "hunter2")
     made = agent().add_resource(
         "m",
@@ -69,7 +69,7 @@ def test_a_secret_in_a_file(tmp_path: Path) -> None:
     assert "hunter2" not in repr(Secret(file=str(path)))
 
 
-def test_a_secret_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_secret_that_does_not_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MODEL_KEY", raising=False)
     with pytest.raises(ResourceFailed, match="'MODEL_KEY', which contains a secret, is not set"):
         Secret("MODEL_KEY").resolve()
@@ -78,7 +78,7 @@ def test_a_secret_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 @pytest.mark.parametrize("given", [{}, {"name": "A", "file": "b"}])
-def test_a_secret_has_one_place(given: dict[str, str]) -> None:
+def test_a_secret_has_one_source(given: dict[str, str]) -> None:
     with pytest.raises(InvalidAgent, match="either the name of an environment variable or a file"):
         Secret(**given)
 
@@ -86,7 +86,7 @@ def test_a_secret_has_one_place(given: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "name", ["api_key", "apiKey", "openai_api_key", "password", "access_token", "secret", "openaiApiKey"]
 )
-def test_literal_secrets_are_refused(name: str) -> None:
+def test_literal_secrets_are_rejected(name: str) -> None:
     with pytest.raises(InvalidAgent, match="is a secret written into the program") as caught:
         ResourceDescriptor(clazz=Model, **{name: "hunter2"})  # pyright: ignore[reportArgumentType]
     assert "hunter2" not in str(caught.value)
@@ -102,7 +102,7 @@ def test_names_that_only_look_like_secrets(given: dict[str, Any]) -> None:
 # descriptors
 
 
-def test_descriptors_are_equal_by_what_they_say() -> None:
+def test_descriptors_are_equal_by_their_contents() -> None:
     by_class = ResourceDescriptor(clazz=Model, n=1)
     by_name = ResourceDescriptor(clazz=f"{__name__}.Model", n=1)
     assert by_class == by_name
@@ -170,12 +170,12 @@ def test_declared_resources() -> None:
         AgentPlan.from_agent(made.add_resource("add", ResourceType.TOOL, print))
 
 
-def test_a_subclass_can_take_a_resource_away() -> None:
+def test_a_subclass_can_remove_a_resource() -> None:
     made = Inherits().add_action("x", [InputEvent], lambda event, ctx: None)
     assert AgentPlan.from_agent(made).resource_providers[ResourceType.CHAT_MODEL_CONNECTION] == {}
 
 
-def test_what_cannot_travel() -> None:
+def test_what_cannot_be_pickled() -> None:
     with pytest.raises(InvalidAgent, match="the prompt 'p' is None"):
         AgentPlan.from_agent(agent().add_resource("p", ResourceType.PROMPT, None))
     with pytest.raises(InvalidAgent, match="the prompt 'p' cannot be sent to workers"):
@@ -200,7 +200,7 @@ def test_a_resource_function_may_take_the_agent() -> None:
     assert descriptor.arguments == {"url": "http://localhost"}
 
 
-def test_a_resource_function_with_other_arguments_is_refused() -> None:
+def test_a_resource_function_with_other_arguments_is_rejected() -> None:
     class WithMore(Agent):
         @chat_model_connection
         @staticmethod

@@ -41,7 +41,7 @@ def event(**attributes: Any) -> Event:
         "words.exists(w, text.matches(w))",
     ],
 )
-def test_what_takes_too_long_fails_soon(text: str) -> None:
+def test_expensive_expressions_fail_soon(text: str) -> None:
     """Without the budget each of them takes from half a minute to years."""
     with pytest.raises(
         ConditionFailed, match=r"takes more than 100,000 steps; the option 'action.trigger-condi"
@@ -59,7 +59,7 @@ def test_what_takes_too_long_fails_soon(text: str) -> None:
         ("19999 in items", True),
     ],
 )
-def test_one_pass_over_large_lists_is_no_problem(text: str, expected: bool) -> None:
+def test_one_pass_over_large_lists_is_allowed(text: str, expected: bool) -> None:
     assert CelExpression(text, "here").matches(event(**LARGE)) is expected
 
 
@@ -100,7 +100,7 @@ VALUES: dict[str, Any] = {
         "rows.all(r, r.missing > 1)",
     ],
 )
-def test_the_counted_form_means_the_same(text: str) -> None:
+def test_the_metered_form_has_the_same_result(text: str) -> None:
     cel: Any = importlib.import_module("cel")
     counted = metered(text, tokens_of(text), frozenset(VALUES))
     assert counted is not None
@@ -140,7 +140,7 @@ class Careful(Agent):
         ctx.send_event(Event(type="Question", attributes={"items": MANY}))
 
 
-def test_an_agent_takes_it_as_any_condition_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_agent_handles_it_like_any_failed_condition(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "emberflow.agents"):
         run_agent(Careful(), [1])
     assert "cannot be evaluated for events of type 'Question' and counts as false" in caplog.text

@@ -92,7 +92,7 @@ PLAIN = Event(type="Scored", attributes={"score": 6, "reason": "late"})
         (".score == 6", True),
     ],
 )
-def test_what_an_expression_sees(text: str, expected: bool, event: Event) -> None:
+def test_names_in_an_expression(text: str, expected: bool, event: Event) -> None:
     assert holds(text, event) is expected
 
 
@@ -144,7 +144,7 @@ def test_the_input_has_a_type_by_name() -> None:
         ("reason.matches('(') ", "not a valid regex"),
     ],
 )
-def test_what_cannot_be_evaluated(text: str, message: str) -> None:
+def test_expressions_that_cannot_be_evaluated(text: str, message: str) -> None:
     with pytest.raises(ConditionFailed) as caught:
         holds(text, SCORED)
     assert message in str(caught.value)
@@ -176,7 +176,7 @@ def test_a_syntax_error_is_marked() -> None:
         ("", "is not a valid expression"),
     ],
 )
-def test_what_is_refused_when_it_is_parsed(text: str, message: str) -> None:
+def test_expressions_that_are_rejected_when_parsed(text: str, message: str) -> None:
     with pytest.raises(InvalidAgent) as caught:
         CelExpression(text, "here")
     assert message in str(caught.value)
@@ -188,7 +188,7 @@ def test_functions_of_cel_are_known(text: str) -> None:
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda item: pickle.loads(pickle.dumps(item))])
-def test_it_travels_as_text(again: Any) -> None:
+def test_it_is_pickled_as_text(again: Any) -> None:
     made = CelExpression("type == 'Scored' && score > 5", "here")
     moved = again(made)
     assert moved == made
@@ -216,7 +216,7 @@ def test_it_travels_as_text(again: Any) -> None:
         ("type == 'A' == true", set(), None),
     ],
 )
-def test_what_the_text_says(text: str, names: set[str], types: set[str] | None) -> None:
+def test_analysis_of_the_source(text: str, names: set[str], types: set[str] | None) -> None:
     made = CelExpression(text, "here")
     assert made.names() == names
     assert made.types() == types

@@ -140,7 +140,7 @@ def test_mermaid() -> None:
     assert text.count("subgraph") == text.count("  end") == 2
 
 
-def test_uids_stay_as_long_as_the_program_does() -> None:
+def test_uids_are_stable_as_long_as_the_program_is() -> None:
     def uids(build: Any) -> dict[str, str]:
         env = environment()
         build(env)

@@ -55,7 +55,7 @@ def test_the_damaged_file_is_named(name: str, damage: str, tmp_path: Path) -> No
     assert "from a backup" in found.way_out
 
 
-def test_files_without_checksums_are_not_judged(tmp_path: Path) -> None:
+def test_files_without_checksums_are_not_checked(tmp_path: Path) -> None:
     write(tmp_path / "offsets" / "0", b"whole")
     (tmp_path / "offsets" / "1").write_bytes(b"of another file system")
     (tmp_path / "offsets" / ".2.crc").write_bytes(b"?")

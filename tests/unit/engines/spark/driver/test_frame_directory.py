@@ -20,7 +20,7 @@ def program(uid: str) -> JobGraph:
     return env.job_graph()
 
 
-def test_a_program_that_does_not_fit_leaves_the_directory_as_it_is(tmp_path: Path) -> None:
+def test_an_incompatible_program_does_not_change_the_directory(tmp_path: Path) -> None:
     """Not even a start is counted: the version before could not read the number."""
     config = JobConfig(
         checkpoint_dir=str(tmp_path),

@@ -33,7 +33,7 @@ class Session:
         ({"limit": "268435456"}, 20_000_000, True),
     ],
 )
-def test_the_size_that_a_session_takes(settings: dict[str, Any], size: int, fits: bool) -> None:
+def test_the_size_that_a_session_accepts(settings: dict[str, Any], size: int, fits: bool) -> None:
     if fits:
         check_function_size(Session(**settings), size)
         return

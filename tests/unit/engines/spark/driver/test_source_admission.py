@@ -67,13 +67,13 @@ def position(offset: dict[str, Any]) -> Any:
     return offset["channels"][0][0]
 
 
-def test_agents_behind_a_source_limit_it(tmp_path: Path) -> None:
+def test_agents_after_a_source_limit_it(tmp_path: Path) -> None:
     assert list(limits_behind(spec(tmp_path), 0).values()) == [10], "of both tasks"
     assert list(limits_behind(spec(tmp_path, twice=True), 0).values()) == [5], "shared by two sources"
     assert limits_behind(spec(tmp_path, at_once), 0) == {}, "nothing ever waits"
 
 
-def test_what_agents_have_unfinished_stays_out_of_the_next_batch(tmp_path: Path) -> None:
+def test_unfinished_inputs_reduce_the_next_batch(tmp_path: Path) -> None:
     job = spec(tmp_path)
     uid = uid_of(job)
     planner = OffsetPlanner(dump_spec(job), 0)
@@ -114,13 +114,13 @@ def test_a_planner_forgets_what_is_done(tmp_path: Path) -> None:
     assert [reader.find(f"agent/key{epoch}-1/1/1") for epoch in range(50)] == [None] * 50
 
 
-def test_an_input_that_all_agents_can_take_is_read_at_once(tmp_path: Path) -> None:
+def test_an_input_within_all_limits_is_read_at_once(tmp_path: Path) -> None:
     planner = OffsetPlanner(dump_spec(spec(tmp_path, most=10_000)), 0)
     assert planner.latest(planner.initial())["channels"][0][:2] == [100, True]
     assert held_back_ms(str(tmp_path / "client")) == 0
 
 
-def test_the_time_a_source_is_held_back_is_told(tmp_path: Path) -> None:
+def test_the_time_a_source_is_held_back_is_reported(tmp_path: Path) -> None:
     planner = OffsetPlanner(dump_spec(spec(tmp_path)), 0)
     offset = planner.initial()
     for _ in range(20):

@@ -13,7 +13,7 @@ GOLDEN = Path(__file__).parents[4] / "golden" / "v1"
 
 
 @pytest.mark.parametrize("name", ["offsets.json", "offsets_with_start.json"])
-def test_stored_offsets_are_given_back_as_they_were(name: str) -> None:
+def test_stored_offsets_survive_a_round_trip(name: str) -> None:
     for stored in json.loads((GOLDEN / name).read_text()):
         # By their text: Spark takes another order of names for another offset.
         assert json.dumps(SourceOffset.from_json(stored).to_json()) == json.dumps(stored)
@@ -36,7 +36,7 @@ def test_stored_offsets_are_given_back_as_they_were(name: str) -> None:
         ),
     ],
 )
-def test_the_form_that_is_stored(offset: SourceOffset, stored: Json) -> None:
+def test_the_stored_format(offset: SourceOffset, stored: Json) -> None:
     assert json.dumps(offset.to_json()) == json.dumps(stored)
     assert SourceOffset.from_json(stored) == offset
 

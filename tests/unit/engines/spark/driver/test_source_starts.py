@@ -83,7 +83,7 @@ def folder_of(tmp_path: Path, *names: str) -> FileSource:
     return FileSource.for_record_stream_format(StreamFormat.text_line_format(), tmp_path).build()
 
 
-def test_a_later_start_goes_on_with_the_first_ones_positions(tmp_path: Path) -> None:
+def test_a_later_start_uses_the_positions_of_the_first(tmp_path: Path) -> None:
     first = starts(tmp_path, parallelism=3)
     assert first == [[[0, 3], False], [[1, 3], False], [[2, 3], False]]
     assert starts(tmp_path, parallelism=2) == first
@@ -92,7 +92,7 @@ def test_a_later_start_goes_on_with_the_first_ones_positions(tmp_path: Path) -> 
     assert {**stored, "checksum": 0} == {"format": 2, "sources": {UID: first}, "checksum": 0}
 
 
-def test_files_that_come_after_the_first_start_are_not_read(tmp_path: Path) -> None:
+def test_files_added_after_the_first_start_are_not_read(tmp_path: Path) -> None:
     """The first start was interrupted before it read anything: between this file and Spark's first offset."""
     inputs = tmp_path / "in"
     inputs.mkdir()
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path, da
     assert starts(tmp_path / "empty") == first
 
 
-def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_newer_version_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "channels.json").write_text(json.dumps({"format": 3, "sources": {}}))
     with pytest.raises(CheckpointUnusable, match=r"newer version of emberflow \(format 3\)"):
         starts(tmp_path)
@@ -180,7 +180,7 @@ def test_version_1_with_a_source_that_has_other_channels_now(tmp_path: Path) -> 
         starts(tmp_path)
 
 
-def test_a_repeated_first_batch_begins_where_the_first_attempt_did(tmp_path: Path) -> None:
+def test_a_repeated_first_batch_starts_where_the_first_attempt_did(tmp_path: Path) -> None:
     """A query that its user has started: Spark asks for its beginning again, and more files are there by now."""
     source = folder_of(tmp_path, "b", "c", "d", "e")
     made = planner(source, fresh(source))
@@ -225,7 +225,7 @@ def slowly() -> Iterator[int]:
         yield number
 
 
-def test_a_repeated_batch_waits_for_what_an_iterable_had_given() -> None:
+def test_a_repeated_batch_waits_for_values_that_an_iterable_had_returned() -> None:
     """How much a fresh iterable has given by then is another matter."""
     source = IterableSource(slowly, bounded=False)
     begins = fresh(source)
@@ -238,7 +238,7 @@ def test_a_repeated_batch_waits_for_what_an_iterable_had_given() -> None:
     assert again == list(range(end["channels"][0][0]))
 
 
-def test_a_checkpoint_with_another_number_of_channels_is_refused() -> None:
+def test_a_checkpoint_with_another_number_of_channels_is_rejected() -> None:
     source = DataGeneratorSource(twice, count=20)
     made = planner(source, fresh(source, 3))
     end = made.latest(made.initial())

@@ -49,7 +49,7 @@ def test_the_file_holds_sources_and_is_for_its_user_only(tmp_path: Path) -> None
     assert not (tmp_path / "hold").exists()
 
 
-def test_rest_is_when_every_batch_that_began_is_committed(tmp_path: Path) -> None:
+def test_the_query_is_at_rest_when_every_started_batch_is_committed(tmp_path: Path) -> None:
     logged(tmp_path, "offsets", 0, 1)
     logged(tmp_path, "commits", 0)
 
@@ -76,7 +76,7 @@ def test_a_trigger_that_is_active_is_waited_for(tmp_path: Path) -> None:
     assert query.looks == 3
 
 
-def test_a_query_that_has_ended_rests(tmp_path: Path) -> None:
+def test_a_query_that_has_ended_is_at_rest(tmp_path: Path) -> None:
     def end(query: Query) -> None:
         query.isActive = False
 
@@ -117,7 +117,7 @@ def test_what_goes_wrong_with_the_savepoint_is_returned() -> None:
     assert finish(StopRequest("there"), fail) is failure
 
 
-def test_requests_are_answered_apart() -> None:
+def test_requests_are_answered_separately() -> None:
     one, other = StopRequest("a"), StopRequest("b")
     one.done.set_result("a/savepoint")
     assert one.done.result() == "a/savepoint"

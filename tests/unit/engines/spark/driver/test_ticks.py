@@ -68,7 +68,7 @@ def test_nothing_parked_and_no_timer(asked: Ticks, log: Log, now: Time) -> None:
     assert log.followed == 2, "the log is read before each answer"
 
 
-def test_an_action_that_has_ended_is_taken_at_once(asked: Ticks, log: Log, now: Time) -> None:
+def test_an_ended_action_gets_a_batch_at_once(asked: Ticks, log: Log, now: Time) -> None:
     log.actions = {"a": True, "b": True}
     assert asked.due(), "workers are kept alive"
     assert not asked.due()
@@ -86,7 +86,9 @@ def test_workers_with_calls_are_kept_alive(asked: Ticks, log: Log, now: Time) ->
     assert not asked.due()
 
 
-def test_what_a_batch_did_not_take_is_tried_again_after_a_pause(asked: Ticks, log: Log, now: Time) -> None:
+def test_an_action_that_a_batch_did_not_handle_is_retried_after_a_pause(
+    asked: Ticks, log: Log, now: Time
+) -> None:
     log.actions = {"a": False}
     moments: list[float] = []
     for _ in range(6_000):
@@ -99,7 +101,7 @@ def test_what_a_batch_did_not_take_is_tried_again_after_a_pause(asked: Ticks, lo
     assert max(pauses) == pytest.approx(10.0, abs=0.2)
 
 
-def test_another_action_that_has_ended_does_not_wait_for_the_pause(asked: Ticks, log: Log, now: Time) -> None:
+def test_another_ended_action_does_not_wait_for_the_pause(asked: Ticks, log: Log, now: Time) -> None:
     log.actions = {"a": False, "b": True}
     assert asked.due()
     assert not asked.due()

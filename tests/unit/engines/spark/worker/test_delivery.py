@@ -65,7 +65,7 @@ def test_a_share_is_read_through_the_chain_and_counted() -> None:
     assert values_in(again) == [10, 20, 30], "a task that is repeated reads the same"
 
 
-def test_what_the_driver_has_read_is_not_read_again() -> None:
+def test_records_read_by_the_driver_are_not_read_again() -> None:
     data = dump_spec(spec_to(literal_files("unused")))
     chunks = (Chunk([7, 8], position=[2, 1]),)
     rows = rows_in(read_share(data, 0, share([0, 1], [2, 1], chunks=chunks), 0))
@@ -79,7 +79,7 @@ def test_batch_mode_reads_a_channel_to_its_end() -> None:
     assert counted(rows) == 6
 
 
-def test_what_tasks_wrote_is_visible_after_the_commit_and_once(tmp_path: Path) -> None:
+def test_output_of_tasks_is_visible_after_the_commit_and_once(tmp_path: Path) -> None:
     data = dump_spec(spec_to(literal_files(tmp_path / "out"), client_dir=str(tmp_path / "client")))
     rows = rows_in(read_share(data, 0, share([0, 1], [3, 1]), 0))
     message = write_task(data, record_batches(rows))
@@ -90,7 +90,7 @@ def test_what_tasks_wrote_is_visible_after_the_commit_and_once(tmp_path: Path) -
     assert read_committed(tmp_path / "out") == [0, 10, 20], "Spark may commit a batch again"
 
 
-def test_an_attempt_that_was_lost_is_not_seen(tmp_path: Path) -> None:
+def test_output_of_a_lost_attempt_is_not_visible(tmp_path: Path) -> None:
     data = dump_spec(spec_to(literal_files(tmp_path / "out")))
     rows = rows_in(read_share(data, 0, share([0, 1], [2, 1]), 0))
     write_task(data, record_batches(rows))
@@ -98,7 +98,7 @@ def test_an_attempt_that_was_lost_is_not_seen(tmp_path: Path) -> None:
     assert read_committed(tmp_path / "out") == [0, 10]
 
 
-def test_packets_are_written_in_the_order_of_their_making(tmp_path: Path) -> None:
+def test_packets_are_written_in_the_order_of_creation(tmp_path: Path) -> None:
     """Whatever way they came."""
     data = dump_spec(spec_to(literal_files(tmp_path / "out")))
     made = {number: encode_packet(Packet(0, 0, number, Batch([number]))) for number in (3, 1, 2)}
@@ -107,7 +107,7 @@ def test_packets_are_written_in_the_order_of_their_making(tmp_path: Path) -> Non
     assert read_committed(tmp_path / "out") == [1, 2, 3]
 
 
-def test_records_for_the_driver_come_in_order_and_once(tmp_path: Path) -> None:
+def test_records_for_the_driver_are_delivered_in_order_and_once(tmp_path: Path) -> None:
     home = tmp_path / "client"
     data = dump_spec(spec_to(CollectSink(lambda batch: None), client_dir=str(home)))
     messages = [
@@ -125,7 +125,7 @@ def test_records_for_the_driver_come_in_order_and_once(tmp_path: Path) -> None:
     assert list(home.iterdir()) == [], "what was delivered is removed"
 
 
-def test_what_an_earlier_run_left_for_the_driver_is_forgotten(tmp_path: Path) -> None:
+def test_records_of_an_earlier_run_are_discarded(tmp_path: Path) -> None:
     home = tmp_path / "client"
     data = dump_spec(spec_to(CollectSink(lambda batch: None), client_dir=str(home)))
     message = write_task(data, record_batches(rows_in(read_share(data, 0, share([0, 1], [1, 1]), 0))))

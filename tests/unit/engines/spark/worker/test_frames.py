@@ -80,7 +80,7 @@ if hasattr(T, "TimeType"):
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_value_comes_back_as_it_went(name: str) -> None:
+def test_a_value_survives_a_round_trip(name: str) -> None:
     kind, value = VALUES[name]
     assert through(kind, value) == value
     assert through(kind, value, PARIS) == value, "whatever the session's time zone is"
@@ -113,13 +113,13 @@ def test_a_naive_datetime_is_in_the_sessions_time_zone(session: str, hour: int) 
     assert found == naive.replace(tzinfo=zone_of(session))
 
 
-def test_an_hour_that_comes_twice() -> None:
+def test_an_hour_that_occurs_twice() -> None:
     naive = datetime(2026, 10, 25, 2, 30)
     assert through(T.TimestampType(), naive, PARIS).hour == 0
     assert through(T.TimestampType(), naive.replace(fold=1), PARIS).hour == 1
 
 
-def test_what_spark_sends_in_the_sessions_time_zone_arrives_in_utc() -> None:
+def test_timestamps_in_the_sessions_time_zone_arrive_in_utc() -> None:
     array = pa.array([AWARE, None], pa.timestamp("us", tz=PARIS))
     nested = pa.array([[("a", AWARE)], None], pa.map_(pa.string(), pa.timestamp("us", tz=PARIS)))
     first, second = arrow_records(pa.RecordBatch.from_arrays([array, nested], ["t", "m"]))
@@ -201,7 +201,7 @@ def test_an_object_without_the_attribute() -> None:
     )
 
 
-def test_a_nested_record_is_held_to_its_names_too() -> None:
+def test_names_of_a_nested_record_are_checked_too() -> None:
     schema = struct(who=WHO)
     first, cause, _ = message(schema, {"who": {"id": 1, "nme": "Ann"}})
     assert first == (
@@ -282,9 +282,7 @@ def test_values_that_do_not_fit(schema: Any, value: Any, cause: str) -> None:
         (T.MapType(struct(a=T.LongType()), T.LongType()), "map<struct<a:bigint>,bigint>"),
     ],
 )
-def test_types_that_records_cannot_hold_are_refused_before_the_query(
-    kind: Any, text: str, into_spark: bool
-) -> None:
+def test_unsupported_types_are_rejected_before_the_query(kind: Any, text: str, into_spark: bool) -> None:
     for schema, place in (
         (struct(ok=T.LongType(), v=kind), "v"),
         (struct(s=struct(v=T.ArrayType(kind))), "s.v"),
@@ -298,7 +296,7 @@ def test_types_that_records_cannot_hold_are_refused_before_the_query(
         assert caught.value.way_out
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_two_columns_with_the_same_name_are_rejected() -> None:
     twice = T.StructType([T.StructField("a", T.LongType()), T.StructField("a", T.StringType())])
     with pytest.raises(NotSupported, match="two columns named 'a'"):
         check_types(twice, into_spark=False)

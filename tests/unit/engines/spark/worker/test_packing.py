@@ -31,7 +31,7 @@ def keyed(*keys: str, stamps: list[int] | None = None, marks: list[int] | None =
     return Batch([(key, 1) for key in keys], stamps, marks, list(keys))
 
 
-def test_records_leave_for_the_group_of_their_key_in_order() -> None:
+def test_records_are_sent_to_the_group_of_their_key_in_order() -> None:
     made = packer()
     made.on_batch(keyed("a", "b", "a"))
     made.on_batch(keyed("c", "a"))
@@ -58,7 +58,7 @@ def test_a_watermark_reaches_every_group() -> None:
     assert with_record.batch.timestamps == [5]
 
 
-def test_a_stage_whose_watermarks_count_at_the_end_says_each_once() -> None:
+def test_a_stage_with_at_end_watermarks_sends_each_once() -> None:
     made = packer(at_end=dict.fromkeys(range(len(KEYED.stages)), True))
     made.on_batch(keyed("a", stamps=[5], marks=[3]))
     first = packets(made.take_rows())
@@ -80,7 +80,7 @@ def test_batch_mode_has_no_watermarks() -> None:
     assert (mark, packet.batch.watermarks) == (MIN_WATERMARK, None)
 
 
-def test_a_channel_is_packed_before_the_next_one_speaks() -> None:
+def test_a_channel_is_packed_before_the_next_one_is_selected() -> None:
     made = packer()
     made.on_batch(keyed("a"))
     made.select_channel(1)
@@ -89,7 +89,7 @@ def test_a_channel_is_packed_before_the_next_one_speaks() -> None:
     assert [(packet.channel, packet.sequence) for packet in found] == [(0, 1), (1, 2)]
 
 
-def test_a_group_that_is_held_is_told_to_all_groups_and_released() -> None:
+def test_a_hold_is_sent_to_all_groups_and_released() -> None:
     made = packer()
     made.hold(3, 7)
     held = packets(made.take_rows())
@@ -99,7 +99,7 @@ def test_a_group_that_is_held_is_told_to_all_groups_and_released() -> None:
     assert {mark for _, mark, _ in packets(made.take_rows())} == {MAX_WATERMARK}
 
 
-def test_an_attempt_that_was_given_up_leaves_nothing() -> None:
+def test_an_abandoned_attempt_leaves_nothing() -> None:
     made = packer()
     made.on_batch(keyed("a"))
     made.on_watermark(5)
@@ -117,7 +117,7 @@ def test_a_key_that_cannot_be_hashed_is_named() -> None:
         made.on_batch(Batch(["x"], None, None, [[1]]))
 
 
-def test_a_value_that_cannot_be_sent_names_the_step_that_should_get_it() -> None:
+def test_a_value_that_cannot_be_sent_names_the_receiving_step() -> None:
     made = packer()
     made.on_batch(Batch([("a", (item for item in ()))], None, None, ["a"]))
     with pytest.raises(NotSerializable, match="step 'sum'"):

@@ -44,7 +44,7 @@ def test_only_rows_for_sinks_are_for_sinks() -> None:
     assert not any(is_for_sink(dest) for dest in (STATS, PARKED, 0, 1, 7))
 
 
-def test_a_sink_leaves_rows_that_are_not_for_it_alone() -> None:
+def test_a_sink_ignores_rows_that_are_not_for_it() -> None:
     """Counts of parked runs, whatever they carry, and packets for stages."""
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     env.from_collection([1]).print()
@@ -82,7 +82,7 @@ class Value:
         self.value = value
 
 
-def test_state_that_is_missing_is_not_read_and_known_state_is_read_at_once() -> None:
+def test_missing_state_is_not_read_and_known_state_is_read_directly() -> None:
     value, known = Value(), set[int]()
 
     def next_batch() -> RecordedState:
@@ -141,13 +141,13 @@ def test_what_a_query_shows_of_an_error(function: Any) -> None:
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_traceback_that_was_asked_for_is_not_hidden() -> None:
+def test_a_requested_traceback_is_not_hidden() -> None:
     with pytest.raises(markers.ReadableError):
         markers.traced_errors(fails)()
     assert os.environ["SPARK_HIDE_TRACEBACK"] == ""
 
 
-def test_a_job_finds_its_error_again() -> None:
+def test_a_job_finds_its_error_in_sparks_stack_trace() -> None:
     with pytest.raises(RuntimeError) as caught:
         list(markers.carries_errors(fails_later)())
     assert str(from_marker(str(caught.value))) == str(FAILED)
@@ -156,7 +156,7 @@ def test_a_job_finds_its_error_again() -> None:
 @pytest.mark.parametrize(
     ("traceback_wanted", "form"), [(False, markers.ErrorForm.READABLE), (True, markers.ErrorForm.TRACED)]
 )
-def test_a_query_that_its_user_starts_has_readable_errors(
+def test_a_query_started_by_the_user_has_readable_errors(
     traceback_wanted: bool, form: markers.ErrorForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
@@ -177,7 +177,7 @@ def test_a_query_that_its_user_starts_has_readable_errors(
     assert asked == [form]
 
 
-def test_each_form_names_a_function() -> None:
+def test_each_error_form_names_a_function() -> None:
     for form in markers.ErrorForm:
         assert callable(getattr(markers, form.value))
 

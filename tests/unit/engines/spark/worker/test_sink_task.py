@@ -102,7 +102,7 @@ def batch_of_spark(owner: Ownership, number: int, log: str) -> None:
     path.touch()
 
 
-def test_a_sink_that_was_emptied_between_two_starts_is_missed(tmp_path: Path, owner: Ownership) -> None:
+def test_a_sink_that_was_emptied_between_two_starts_is_detected(tmp_path: Path, owner: Ownership) -> None:
     spec = sink_spec(literal_files(tmp_path / "out"), owner.next_epoch())
     config = JobConfig(parallelism=1, max_parallelism=8)
     check_sinks(spec.graph, "job", spec.fence, config, batch=False)
@@ -118,7 +118,7 @@ def test_a_sink_that_was_emptied_between_two_starts_is_missed(tmp_path: Path, ow
 
 
 @pytest.mark.parametrize("first_epoch", [0, 7], ids=["from the beginning", "from a savepoint"])
-def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeated(
+def test_deleted_decisions_are_detected_while_their_batch_may_be_repeated(
     tmp_path: Path, owner: Ownership, first_epoch: int
 ) -> None:
     """A sink may have committed the batch: decided anew, its output would differ and be dropped."""
@@ -146,7 +146,7 @@ def test_decisions_that_were_deleted_are_missed_while_their_batch_may_be_repeate
     check_sinks(spec.graph, "job", spec.fence, config, batch=False)
 
 
-def test_output_is_noted_before_a_sink_commits_it(tmp_path: Path, owner: Ownership) -> None:
+def test_output_is_recorded_before_a_sink_commits_it(tmp_path: Path, owner: Ownership) -> None:
     """Behind it, a kill in between would leave output that nobody misses."""
     sink = literal_files(tmp_path / "out")
     spec = sink_spec(sink, owner.next_epoch())
@@ -158,7 +158,7 @@ def test_output_is_noted_before_a_sink_commits_it(tmp_path: Path, owner: Ownersh
     assert read_marks(tmp_path / "job")["out"][1] == 5
 
 
-def test_a_second_driver_is_told_whose_the_directory_is(tmp_path: Path, owner: Ownership) -> None:
+def test_a_second_driver_gets_the_owner_of_the_directory(tmp_path: Path, owner: Ownership) -> None:
     spec = sink_spec(literal_files(tmp_path / "out"))
     config = JobConfig(parallelism=1, max_parallelism=8, checkpoint_dir=str(tmp_path / "job"))
     with pytest.raises(

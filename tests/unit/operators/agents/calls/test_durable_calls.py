@@ -61,7 +61,7 @@ def test_equal_arguments_match_whatever_their_identity() -> None:
     assert len(world.asked) == 1
 
 
-def test_other_calls_than_before_are_an_error_that_shows_both() -> None:
+def test_different_calls_are_an_error_that_shows_both_sequences() -> None:
     log, world = MemoryLog(), World()
     asyncio.run(make(calls(log), world, "a", 1))
     with pytest.raises(ReplayMismatch) as caught:
@@ -105,7 +105,7 @@ def test_a_call_that_raised_is_made_again_if_its_action_failed() -> None:
     assert log.records == {}
 
 
-def test_a_reconciler_is_asked_when_a_call_was_begun() -> None:
+def test_a_reconciler_is_called_if_a_call_was_started() -> None:
     log, world = MemoryLog(), World()
     begun = calls(log).next(world.ask, ("a",), {})
     log.write_now(begun)
@@ -117,7 +117,7 @@ def test_a_reconciler_is_asked_when_a_call_was_begun() -> None:
     assert asyncio.run(make(calls(log), world, "a")) == "it had happened"
 
 
-def test_a_reconciler_is_not_asked_the_first_time() -> None:
+def test_a_reconciler_is_not_called_the_first_time() -> None:
     log, world = MemoryLog(), World()
     assert asyncio.run(make(calls(log), world, "a", reconciler=lambda: pytest.fail("asked"))) == "answer to a"
 
@@ -137,7 +137,7 @@ def test_plain_actions() -> None:
     assert asked == [4]
 
 
-def test_an_error_of_a_class_that_cannot_be_found_again_is_stood_for() -> None:
+def test_an_error_whose_class_cannot_be_found_is_replaced() -> None:
     class Strange(Exception):
         def __reduce__(self) -> Any:
             raise TypeError("not me")
@@ -155,7 +155,7 @@ def test_an_error_of_a_class_that_cannot_be_found_again_is_stood_for() -> None:
         action.run_now(action.next(ask, (), {}), ask, None)
 
 
-def test_idempotency_keys_are_given_to_whoever_takes_one() -> None:
+def test_idempotency_keys_are_passed_to_functions_that_accept_them() -> None:
     def takes(a: int, idempotency_key: str) -> None: ...
 
     def does_not(a: int) -> None: ...

@@ -78,7 +78,7 @@ def back(error: BaseException) -> Any:
     return revived(decode(encode(stored(error))))
 
 
-def test_exceptions_come_back_as_themselves() -> None:
+def test_exceptions_are_restored_faithfully() -> None:
     for error in (
         ValueError("x", 1),
         KeyError("k"),
@@ -100,7 +100,7 @@ def test_exceptions_come_back_as_themselves() -> None:
     assert back(TwoArguments(7, "seven")).code == 7
 
 
-def test_an_attribute_that_cannot_be_stored_stays_behind() -> None:
+def test_an_attribute_that_cannot_be_stored_is_dropped() -> None:
     found = back(NotFound("404", request=threading.Lock(), response={"status": 404}))
     assert type(found) is NotFound
     assert str(found) == "404"
@@ -108,7 +108,7 @@ def test_an_attribute_that_cannot_be_stored_stays_behind() -> None:
     assert not hasattr(found, "request")
 
 
-def test_an_exception_that_cannot_be_put_together_is_stood_for() -> None:
+def test_an_exception_that_cannot_be_recreated_is_replaced() -> None:
     found = back(Needs())
     assert type(found) is RecordedError
     assert found.type_name == "Needs"
@@ -121,7 +121,7 @@ def test_an_exception_that_cannot_be_put_together_is_stood_for() -> None:
     assert back(found).names == found.names
 
 
-def test_a_class_that_is_gone() -> None:
+def test_a_class_that_no_longer_exists() -> None:
     module = types.ModuleType("gone_module")
     exec(
         "class Gone(LookupError):\n    def __init__(self, *, n):\n        super().__init__(n)",
@@ -141,7 +141,7 @@ def test_a_class_that_is_gone() -> None:
     assert isinstance(revived(decode(data[1])), KeyError)
 
 
-def test_a_class_made_inside_a_function() -> None:
+def test_a_class_defined_inside_a_function() -> None:
     class Local(ValueError):
         def __init__(self, *, n: int) -> None:
             super().__init__(n)
@@ -153,7 +153,7 @@ def test_a_class_made_inside_a_function() -> None:
     assert describe_cause(found).endswith("Local: 1")
 
 
-def test_what_hangs_on_an_exception_is_kept() -> None:
+def test_causes_contexts_and_notes_are_kept() -> None:
     try:
         try:
             raise NotFound("404", request=1, response=2)
@@ -172,7 +172,7 @@ def test_what_hangs_on_an_exception_is_kept() -> None:
     assert back(one).__cause__.args == (2,)
 
 
-def test_groups_come_back_with_their_members() -> None:
+def test_groups_are_restored_with_their_members() -> None:
     group = ExceptionGroup("several", [NotFound("404", request=1, response=2), Needs(), KeyError("k")])
     found = back(group)
     assert type(found) is ExceptionGroup
@@ -239,7 +239,7 @@ def harness(act: Any, log: MemoryLog, restore: bytes | None = None, **guards: An
 @pytest.mark.parametrize("parked", [False, True], ids=["in flight", "from the log"])
 @pytest.mark.parametrize("attempts", [1, 2])
 @pytest.mark.parametrize("kind", [Needs, Slips])
-def test_error_events_are_the_same_whoever_ends_the_action(
+def test_error_events_are_the_same_whichever_process_ends_the_action(
     kind: type[Exception], attempts: int, parked: bool
 ) -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:

@@ -54,7 +54,7 @@ def single(function: Any, **guards: Any) -> Agent:
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["plain", "waiting"])
-def test_an_attempt_that_failed_leaves_nothing_behind(waits: bool) -> None:
+def test_a_failed_attempt_leaves_nothing(waits: bool) -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         memory = ctx.short_term_memory
         memory.append("attempts", ctx.attempt)
@@ -76,7 +76,7 @@ def test_an_attempt_that_failed_leaves_nothing_behind(waits: bool) -> None:
     assert ids == ["1", "2", "1", "2", "1", "2"]
 
 
-def test_the_last_attempt_is_told() -> None:
+def test_the_error_of_the_last_attempt_is_reported() -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         raise ConnectionError(f"attempt {ctx.attempt}")
 
@@ -89,7 +89,7 @@ def test_the_last_attempt_is_told() -> None:
     assert "cause: ConnectionError: attempt 3" in text
 
 
-def test_only_errors_that_are_named_are_tried_again() -> None:
+def test_only_listed_errors_are_retried() -> None:
     calls: list[int] = []
 
     def act(event: InputEvent, ctx: RunnerContext) -> None:
@@ -153,7 +153,7 @@ def test_what_an_attempt_does_to_an_answer_is_not_seen_by_the_next(stored: bool,
     assert outputs == [{"k": [1, 3]}]
 
 
-def test_backoff_does_not_hold_up_other_keys() -> None:
+def test_backoff_does_not_delay_other_keys() -> None:
     order: list[str] = []
 
     def act(event: InputEvent, ctx: RunnerContext) -> None:
@@ -194,7 +194,7 @@ def test_an_attempt_that_takes_too_long_is_cancelled() -> None:
     assert (run.outputs, cancelled) == ([3], [1, 2])
 
 
-def test_a_timeout_is_told() -> None:
+def test_a_timeout_is_reported() -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         await asyncio.sleep(60)
 
@@ -202,7 +202,7 @@ def test_a_timeout_is_told() -> None:
         run_agent(single(act, timeout_ms=10), [1])
 
 
-def test_a_timeout_of_the_action_itself_is_told_as_it_is() -> None:
+def test_a_timeout_inside_the_action_is_reported_unchanged() -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         raise TimeoutError("the socket")
 
@@ -262,7 +262,7 @@ def test_fallbacks_of_fallbacks() -> None:
     assert run_agent(agent, [0]).outputs == [("two", "12")]
 
 
-def test_a_fallback_runs_before_what_else_was_sent() -> None:
+def test_a_fallback_runs_before_other_events_that_were_sent() -> None:
     class Ordered(Agent):
         @action(InputEvent)
         @staticmethod
@@ -311,7 +311,7 @@ class Mending(Agent):
         ctx.send_event(OutputEvent(told))
 
 
-def test_an_error_event_is_dealt_with_by_its_action() -> None:
+def test_an_error_event_is_handled_by_its_action() -> None:
     run = run_agent(Mending(), [1, -2, 3])
     assert run.outputs == [1, ("check", -2, "ValueError", "-2 is negative", 1), 3]
     (told,) = run.sent(ErrorEvent)
@@ -343,7 +343,7 @@ def test_error_events_by_expression() -> None:
     assert run_agent(agent, [-1]).outputs == ["-1 is negative"]
 
 
-def test_a_circle_of_errors_ends_at_the_limit_of_steps() -> None:
+def test_a_cycle_of_errors_ends_at_the_step_limit() -> None:
     class Circle(Agent):
         @action(InputEvent, "again")
         @staticmethod
@@ -377,7 +377,7 @@ def test_a_key_spends_until_its_budget_is_used_up() -> None:
     assert run.by_key == {"a": [(60, 40)], "b": [(90, 10), (10, 0)]}
 
 
-def test_an_overspent_budget_is_an_error_that_says_so() -> None:
+def test_an_exceeded_budget_is_an_error_that_says_so() -> None:
     agent = single(spending).add_budget(Budget(tokens=10))
     with pytest.raises(BudgetExceeded) as caught:
         run_agent(agent, [11])
@@ -400,7 +400,7 @@ def test_retry_does_not_apply_to_budgets_but_a_fallback_does() -> None:
     assert attempts == [1]
 
 
-def test_an_action_that_is_tried_again_spends_once() -> None:
+def test_a_retried_action_spends_once() -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.spend(tokens=10)
         if ctx.attempt < 3:
@@ -485,7 +485,7 @@ class Chatting(Agent):
         ctx.send_event(OutputEvent(ctx.error.error_type))
 
 
-def test_answers_of_models_are_counted_once_by_themselves() -> None:
+def test_model_answers_are_counted_once_automatically() -> None:
     PaidModel.calls.clear()
     agent = Chatting().add_budget(Budget(tokens=60, per="key"))
     assert run_agent(agent, ["a", "b", "c"]).outputs == [30, 0, "BudgetExceeded"]
@@ -502,7 +502,7 @@ def test_without_budgets_spending_is_free() -> None:
 
 
 @pytest.mark.parametrize("amount", [-1, "5", float("nan")])
-def test_amounts_that_cannot_be_spent(amount: Any) -> None:
+def test_invalid_amounts_to_spend(amount: Any) -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.spend(tokens=amount)
 
@@ -513,7 +513,7 @@ def test_amounts_that_cannot_be_spent(amount: Any) -> None:
 # delayed events
 
 
-def test_delayed_events_come_in_order_of_their_time_and_once() -> None:
+def test_delayed_events_fire_in_order_of_due_time_and_once() -> None:
     class Reminders(Agent):
         @action(InputEvent)
         @staticmethod
@@ -550,7 +550,7 @@ def test_delayed_events_of_a_failed_attempt_are_never_sent() -> None:
     assert run_agent(single(act, retry=QUICK), [1, -1], options=SKIP).outputs == [("later", 2)]
 
 
-def test_the_end_waits_for_a_delayed_event_that_comes_due_behind_the_last_input() -> None:
+def test_the_end_waits_for_a_delayed_event_that_becomes_due_after_the_last_input() -> None:
     async def act(event: Event, ctx: RunnerContext) -> None:
         number = event.get_attr("input")[1]
         if number == 1:
@@ -569,7 +569,7 @@ def test_the_end_waits_for_a_delayed_event_that_comes_due_behind_the_last_input(
     made.close()
 
 
-def test_a_delayed_event_comes_while_the_job_is_idle() -> None:
+def test_a_delayed_event_fires_while_the_job_is_idle() -> None:
     """Set by the end of a call, when the task sleeps and nothing else would wake it."""
 
     class Later(Agent):
@@ -592,7 +592,7 @@ def test_a_delayed_event_comes_while_the_job_is_idle() -> None:
     guard.cancel()
 
 
-def test_letters_that_nobody_takes_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_unconsumed_dead_letters_cause_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         raise ValueError
 
@@ -614,7 +614,7 @@ def test_an_event_that_sets_itself_again_ends_with_the_input() -> None:
 
 
 @pytest.mark.parametrize("delay", [-1, "5", float("nan"), float("inf"), None])
-def test_delays_that_cannot_be(delay: Any) -> None:
+def test_invalid_delays(delay: Any) -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.send_event_after(delay, Event("x"))
 
@@ -661,7 +661,7 @@ def open_questions(directory: Path, count: int) -> list[Any]:
     return found
 
 
-def test_a_person_is_asked_while_other_keys_go_on_and_through_a_restart(tmp_path: Path) -> None:
+def test_a_person_is_asked_while_other_keys_continue_and_across_a_restart(tmp_path: Path) -> None:
     inputs = [{"key": key, "value": value} for key, value in (("a", 1), ("b", 2), ("a", 3))]
     client, _ = asking(tmp_path, inputs, Refunds())
     asked = {item.question: item for item in open_questions(tmp_path, 2)}
@@ -698,7 +698,7 @@ def test_questions_expire(tmp_path: Path) -> None:
     assert questions(tmp_path) == []
 
 
-def test_an_action_that_runs_out_of_time_takes_its_question_back(tmp_path: Path) -> None:
+def test_an_action_that_times_out_withdraws_its_question(tmp_path: Path) -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         await ctx.ask_human("May I?")
 
@@ -736,7 +736,7 @@ def redriven(directory: Path, mended: bool) -> list[Any]:
     return [client, outputs]
 
 
-def test_redriven_letters_are_taken_in_once_by_a_running_and_by_a_restarted_job(tmp_path: Path) -> None:
+def test_redriven_letters_are_processed_once_by_a_running_and_a_restarted_job(tmp_path: Path) -> None:
     client, outputs = redriven(tmp_path, mended=False)
     found = until(lambda: letters(tmp_path) if len(letters(tmp_path)) == 2 else [])
     assert {letter.body["key"]: letter.body["error"] for letter in found} == {
@@ -802,7 +802,7 @@ def test_dead_letters_without_the_option() -> None:
         built.dead_letters()
 
 
-def test_dead_letters_do_not_change_who_the_agent_is(tmp_path: Path) -> None:
+def test_dead_letters_do_not_change_the_identity_of_the_agent(tmp_path: Path) -> None:
     """State of a job without them fits a job with them."""
 
     def uids(on_error: str, *, taken: bool = False) -> set[str]:
@@ -819,7 +819,7 @@ def test_dead_letters_do_not_change_who_the_agent_is(tmp_path: Path) -> None:
     assert with_letters < uids("dead-letter", taken=True)
 
 
-def test_two_agents_of_one_name_have_letters_of_their_own(tmp_path: Path) -> None:
+def test_two_agents_with_one_name_have_separate_letters(tmp_path: Path) -> None:
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         raise ValueError(str(event.input))
 

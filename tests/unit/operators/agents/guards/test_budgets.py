@@ -16,7 +16,7 @@ from tests.support.agent_harness import AgentHarness, Turn
 HOUR = 3_600_000
 
 
-def test_a_run_and_a_key_are_counted_apart() -> None:
+def test_runs_and_keys_are_counted_separately() -> None:
     budgets = Budgets([Budget(tokens=10), Budget(tokens=15, per="key")])
     key = budgets.spent({}, {"tokens": 9}, now_ms=0)
     budgets.check(["tokens"], {"tokens": 9}, key, {"tokens": 1}, 0)
@@ -26,7 +26,7 @@ def test_a_run_and_a_key_are_counted_apart() -> None:
         budgets.check(["tokens"], {}, key, {"tokens": 7}, 0)
 
 
-def test_the_text_says_what_to_do() -> None:
+def test_the_message_says_what_to_do() -> None:
     budgets = Budgets([Budget(cost=0.5, per="key", window_ms=HOUR)])
     with pytest.raises(BudgetExceeded) as caught:
         budgets.check(["cost"], {}, {}, {"cost": 0.75}, 0)
@@ -36,7 +36,7 @@ def test_the_text_says_what_to_do() -> None:
     )
 
 
-def test_only_what_is_asked_for_is_checked() -> None:
+def test_only_the_requested_kinds_are_checked() -> None:
     """An overspent budget of tokens does not stop actions that need none."""
     budgets = Budgets([Budget(tokens=10, steps=5)])
     budgets.check(["steps"], {"tokens": 50, "steps": 4}, {}, {"steps": 1}, 0)
@@ -50,14 +50,14 @@ def test_ahead_means_that_nothing_is_left() -> None:
         budgets.check(["tokens"], {"tokens": 10}, {}, {}, 0, ahead=True)
 
 
-def test_what_is_left_is_the_least_of_all_budgets() -> None:
+def test_the_remaining_amount_is_the_minimum_of_all_budgets() -> None:
     budgets = Budgets([Budget(tokens=10), Budget(tokens=100, per="key")])
     assert budgets.left("tokens", {"tokens": 4}, {"0": (0, {"tokens": 99})}, {}, 0) == 1
     assert budgets.left("tokens", {"tokens": 40}, {}, {}, 0) == 0
     assert budgets.left("cost", {}, {}, {}, 0) is None
 
 
-def test_a_window_ends_and_a_clock_that_goes_back_gives_nothing_twice() -> None:
+def test_a_window_ends_and_setting_back_the_clock_grants_nothing_twice() -> None:
     budgets = Budgets([Budget(tokens=10, per="key", window_ms=1_000)])
     key = budgets.spent({}, {"tokens": 10}, now_ms=5_400)
     assert key == {"1000": (5_000, {"tokens": 10})}
@@ -68,7 +68,7 @@ def test_a_window_ends_and_a_clock_that_goes_back_gives_nothing_twice() -> None:
     assert budgets.spent(key, {"tokens": 3}, 6_000) == {"1000": (6_000, {"tokens": 3})}
 
 
-def test_windows_that_no_budget_has_any_more_are_dropped() -> None:
+def test_windows_of_removed_budgets_are_dropped() -> None:
     before: KeySpending = {"1000": (0, {"tokens": 3}), "0": (0, {"tokens": 8})}
     assert Budgets([Budget(tokens=10, per="key")]).spent(before, {"tokens": 1}, 100) == {
         "0": (0, {"tokens": 9})
@@ -77,7 +77,7 @@ def test_windows_that_no_budget_has_any_more_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("amount", [-1, float("nan"), float("inf"), True, "5", None])
-def test_amounts_that_are_none(amount: Any) -> None:
+def test_invalid_amounts(amount: Any) -> None:
     with pytest.raises(InvalidArgument, match="tokens cannot be"):
         check_amount("tokens", amount)
 

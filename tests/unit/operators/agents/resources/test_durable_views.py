@@ -186,7 +186,7 @@ def test_other_settings_are_another_call(tmp_path: Path) -> None:
     assert [item[1]["model"] for item in asked] == ["small", "large"]
 
 
-def test_without_a_log_it_works_all_the_same() -> None:
+def test_it_works_without_a_log() -> None:
     crashes.append("after all")
     assert run_agent(agent(asks_and_adds), [0]).outputs == [["re: one", 3, "re: two", 7]]
 
@@ -205,7 +205,7 @@ def test_durable_can_be_turned_off(tmp_path: Path) -> None:
     assert asked[1][2].endswith("/1"), "what is not recorded has no number"
 
 
-def test_a_view_is_the_resource_in_all_but_its_call() -> None:
+def test_a_view_equals_the_resource_except_for_its_calls() -> None:
     seen: list[Any] = []
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
@@ -277,7 +277,7 @@ def test_tokens_of_answers_count_against_budgets() -> None:
     assert run_agent(agent(asks_twice).add_budget(Budget(tokens=15)), [0]).outputs == [1]
 
 
-def test_a_model_is_not_asked_when_nothing_is_left() -> None:
+def test_a_model_is_not_called_when_the_budget_is_used_up() -> None:
     crashes.append("after both")
     with pytest.raises(BudgetExceeded):
         run_agent(agent(asks_twice).add_budget(Budget(tokens=7)), [0])
@@ -331,7 +331,7 @@ class Turn:
         yield
 
 
-def test_a_call_that_is_dropped_is_closed_wherever_that_happens() -> None:
+def test_a_dropped_call_is_closed_in_any_context() -> None:
     async def waits() -> None:
         with inside_a_call():
             await Turn()

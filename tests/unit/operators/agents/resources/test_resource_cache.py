@@ -100,13 +100,13 @@ def run(agent: Agent, inputs: list[Any], parallelism: int) -> list[Any]:
     return [next(iter(result.values())) for result in results]
 
 
-def test_made_lazily_once_for_two_subtasks_and_closed_in_reverse_order() -> None:
+def test_resources_are_created_lazily_once_and_closed_in_reverse_order() -> None:
     outputs = run(with_model(), [0] * 20, parallelism=2)
     assert len(set(outputs)) == 1, "both subtasks share one"
     assert history == [*LIFE, *CLOSED]
 
 
-def test_nothing_is_made_that_nobody_asks_for() -> None:
+def test_unused_resources_are_not_created() -> None:
     run(with_model(lambda event, ctx: None), [0] * 3, parallelism=2)
     assert history == []
 
@@ -124,7 +124,7 @@ def test_resources_are_closed_when_the_job_fails() -> None:
     assert history[-2:] == CLOSED
 
 
-def test_two_uses_of_an_agent_have_resources_of_their_own() -> None:
+def test_two_uses_of_an_agent_have_separate_resources() -> None:
     plan = AgentPlan.from_agent(with_model())
     first, again = resource_cache.acquire("one", plan), resource_cache.acquire("one", plan)
     other = resource_cache.acquire("two", plan)
@@ -159,7 +159,7 @@ def test_threads_that_ask_at_once_get_the_same_resource() -> None:
     assert len({id(item) for item in found}) == 1
 
 
-def test_a_resource_that_fails_once_can_be_asked_for_again() -> None:
+def test_a_resource_that_failed_can_be_requested_again() -> None:
     class Shy(Resource):
         def open(self) -> None:
             history.append("tried")
@@ -205,7 +205,7 @@ def test_a_resource_that_fails_to_close_does_not_keep_others_open(caplog: pytest
     assert "closing the chat_model 'stubborn' failed: OSError: still busy" in caplog.messages
 
 
-def test_secrets_are_found_where_the_resource_is_made(
+def test_secrets_are_resolved_where_the_resource_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "key").write_text("from the file\n")
@@ -226,7 +226,7 @@ def test_secrets_are_found_where_the_resource_is_made(
     assert cache.get_resource("filed", CONNECTION).api_key == "from the file"
 
 
-def test_a_plain_value_is_handed_out_as_it_is() -> None:
+def test_a_plain_value_is_returned_unchanged() -> None:
     cache = ResourceCache(AgentPlan.from_agent(with_model().add_resource("text", ResourceType.PROMPT, "Hi")))
     assert cache.get_resource("text", ResourceType.PROMPT) == "Hi"
     cache.close()
