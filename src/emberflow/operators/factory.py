@@ -12,6 +12,7 @@ from emberflow.event_time.windows import TimeWindow
 from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import PlainContext
+from emberflow.operators.joins.interval_join import IntervalJoinOperator
 from emberflow.operators.keyed_process import KeyedProcessOperator
 from emberflow.operators.operator import Operator, Step
 from emberflow.operators.reduce import FinalReduceOperator, ReduceOperator
@@ -27,6 +28,7 @@ from emberflow.operators.windows.window_operator import (
     WindowOperator,
 )
 from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.join_specs import IntervalJoinSpec
 from emberflow.plan.specs import (
     AgentSpec,
     AsyncSpec,
@@ -115,8 +117,10 @@ _MAKERS: dict[type[Spec], _Make] = {
     WindowSpec: _window,
     AsyncSpec: _async,
     AgentSpec: lambda step, spec, _: AgentOperator(step, spec),
+    IntervalJoinSpec: lambda step, spec, _: IntervalJoinOperator(step, spec),
 }
 
 _BATCH_MAKERS: dict[type[Spec], _Make] = {
     ReduceSpec: lambda step, spec, _: FinalReduceOperator(step, spec.function, spec.combine),
+    IntervalJoinSpec: lambda step, spec, _: IntervalJoinOperator(step, spec, batch=True),
 }

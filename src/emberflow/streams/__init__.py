@@ -72,6 +72,14 @@ from emberflow.streams.functions import (
     ReduceFunction,
     WindowFunction,
 )
+from emberflow.streams.interval_join import IntervalJoin, IntervalJoined
+from emberflow.streams.join_functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
+from emberflow.streams.joined_streams import CoGroupedStreams, JoinedStreams
 from emberflow.streams.keyed_stream import KeyedStream
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
 from emberflow.streams.types import Types
@@ -90,6 +98,8 @@ __all__ = [
     "Chunk",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
+    "CoGroupedStreams",
     "CoMapFunction",
     "CoProcessFunction",
     "CollectSink",
@@ -105,11 +115,16 @@ __all__ = [
     "FileSink",
     "FileSource",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
+    "IntervalJoin",
+    "IntervalJoined",
     "IterableSource",
     "JobClient",
     "JobExecutionResult",
     "JobStatus",
+    "JoinFunction",
+    "JoinedStreams",
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
@@ -125,6 +140,7 @@ __all__ = [
     "PlainContext",
     "PrintSink",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "RateLimiterStrategy",
     "ReduceFunction",

@@ -33,6 +33,7 @@ from emberflow.streams.functions import (
 if TYPE_CHECKING:
     from emberflow.streams.connected_streams import ConnectedStreams
     from emberflow.streams.environment import StreamExecutionEnvironment
+    from emberflow.streams.joined_streams import CoGroupedStreams, JoinedStreams
     from emberflow.streams.keyed_stream import KeyedStream
     from emberflow.streams.results import CloseableIterator
 
@@ -189,6 +190,18 @@ class DataStream(Generic[T]):
         from emberflow.streams.connected_streams import ConnectedStreams
 
         return ConnectedStreams(self, ds)
+
+    def join(self, other_stream: DataStream[R]) -> JoinedStreams[T, R]:
+        """Pairs of records of two streams with one key and one window; continue with `where()`."""
+        from emberflow.streams.joined_streams import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream[R]) -> CoGroupedStreams[T, R]:
+        """All records of two streams with one key and one window together; continue with `where()`."""
+        from emberflow.streams.joined_streams import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
 
     def get_side_output(self, output_tag: OutputTag[R]) -> DataStream[R]:
         """What the step yielded as `(output_tag, value)`. A side output itself has none: `InvalidArgument`."""

@@ -21,6 +21,7 @@ from emberflow.streams.functions import (
 
 if TYPE_CHECKING:
     from emberflow.streams.environment import StreamExecutionEnvironment
+    from emberflow.streams.interval_join import IntervalJoin
     from emberflow.streams.windowed_stream import WindowedStream
 
 K = TypeVar("K", covariant=True)
@@ -179,6 +180,15 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         from emberflow.streams.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
+
+    def interval_join(self, other_stream: KeyedStream[Any, R]) -> IntervalJoin[K, T, R]:
+        """Joins records of two keyed streams whose event times differ by no more than an interval; continue with `between()`.
+
+        Raises `NotKeyed` if the other stream has no keys, `InvalidArgument` if it belongs to another environment.
+        """
+        from emberflow.streams.interval_join import IntervalJoin
+
+        return IntervalJoin(self, other_stream)
 
     def _keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:
         return tuple(

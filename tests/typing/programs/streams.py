@@ -11,6 +11,7 @@ from emberflow.streams import (
     AsyncDataStream,
     AsyncFunction,
     CloseableIterator,
+    CoGroupFunction,
     CoMapFunction,
     ConnectedStreams,
     DataGeneratorSource,
@@ -19,7 +20,9 @@ from emberflow.streams import (
     Encoder,
     FileSink,
     FileSource,
+    IntervalJoined,
     IterableSource,
+    JoinFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStream,
@@ -28,6 +31,7 @@ from emberflow.streams import (
     NumberSequenceSource,
     OutputTag,
     ProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
     ReduceFunction,
     SideOutput,
@@ -239,6 +243,37 @@ def two_inputs() -> None:
     keyed = both.key_by(lambda word: word, lambda sale: sale[0])
     assert_type(keyed, ConnectedStreams[str, tuple[str, int]])
     assert_type(keyed.process(Joined()), DataStream[bool])
+
+
+class Within(ProcessJoinFunction[tuple[str, int], tuple[str, int], bool]):
+    def process_element(
+        self, left: tuple[str, int], right: tuple[str, int], ctx: ProcessJoinFunction.Context
+    ) -> Iterable[bool]:
+        assert_type(ctx.get_left_timestamp(), int)
+        return [left[1] == right[1]]
+
+
+class Longer(JoinFunction[str, tuple[str, int], float]):
+    def join(self, first: str, second: tuple[str, int]) -> float:
+        return second[1] / len(first)
+
+
+class Lengths(CoGroupFunction[str, tuple[str, int], int]):
+    def co_group(self, first: Iterable[str], second: Iterable[tuple[str, int]]) -> Iterable[int]:
+        return [len(list(first)), len(list(second))]
+
+
+def joins() -> None:
+    by_name = sales.key_by(lambda sale: sale[0])
+    interval = by_name.interval_join(by_name).between(0, 10).upper_bound_exclusive()
+    assert_type(interval, IntervalJoined[str, tuple[str, int], tuple[str, int]])
+    assert_type(interval.process(Within()), DataStream[bool])
+    second = TumblingEventTimeWindows.of(1000)
+    joined = words.join(sales).where(lambda word: word).equal_to(lambda sale: sale[0]).window(second)
+    assert_type(joined.apply(Longer()), DataStream[float])
+    assert_type(joined.apply(lambda word, sale: (word, sale[1])), DataStream[tuple[str, int]])
+    groups = words.co_group(sales).where(lambda word: word).equal_to(lambda sale: sale[0]).window(second)
+    assert_type(groups.apply(Lengths()), DataStream[int])
 
 
 class Looked(AsyncFunction[str, int]):

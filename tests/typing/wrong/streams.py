@@ -7,9 +7,11 @@ from datetime import timedelta
 
 from emberflow.streams import (
     AsyncDataStream,
+    CoGroupFunction,
     DataStream,
     Encoder,
     FileSink,
+    JoinFunction,
     KeyedProcessFunction,
     MapFunction,
     NumberSequenceSource,
@@ -88,3 +90,19 @@ late: DataStream[int] = words.get_side_output(OutputTag("late", str))  # error: 
 collected = env.from_source(NumberSequenceSource(1, 2)).execute_and_collect(limit=1)
 first: str = collected[0]  # error: reportAssignmentType
 all_of_them: list[str] = words.execute_and_collect()  # error: reportAssignmentType
+
+
+class WordAndNumber(JoinFunction[str, int, str]):
+    def join(self, first: str, second: int) -> str:
+        return first * second
+
+
+class Strings(CoGroupFunction[str, str, str]):
+    pass
+
+
+joined = words.join(sales).where(lambda word: word).equal_to(lambda sale: sale[0])
+by_name.interval_join(words)  # error: reportArgumentType
+joined.window(TumblingEventTimeWindows.of(5)).apply(WordAndNumber())  # error: reportArgumentType
+grouped = words.co_group(sales).where(lambda word: word).equal_to(lambda sale: sale[0])
+grouped.window(TumblingEventTimeWindows.of(5)).apply(Strings())  # error: reportArgumentType
