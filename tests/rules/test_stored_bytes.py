@@ -17,7 +17,6 @@ from emberflow.agents.token_usage import TokenUsage
 from emberflow.engines.job.manifest import FORMAT_VERSION
 from emberflow.engines.local.checkpoints import Checkpoint, SourceState
 from emberflow.errors import BudgetExceeded, CorruptData, EmberflowError, RecordedError
-from emberflow.event_time.windows import TimeWindow
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import fingerprint
@@ -32,6 +31,7 @@ from emberflow.operators.scope import SavedScope
 from emberflow.plan.agents.options import ErrorHandling
 from emberflow.state.memory_object import MemoryRef
 from emberflow.state.pages import Fields, Node, PageRef
+from emberflow.windowing.windows import CountWindow, GlobalWindow, TimeWindow
 from tests.golden.group_state import read
 from tests.golden.stored_job import BACKENDS
 
@@ -60,6 +60,8 @@ VALUES: list[Any] = [
     SourceState(positions=[[1, 2]], ended=[False]),
     ERROR,
     TimeWindow(0, 60_000),
+    CountWindow(3),
+    GlobalWindow(),
     TokenUsage(prompt_tokens=1, total_tokens=1),
 ]
 

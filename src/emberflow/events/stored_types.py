@@ -39,11 +39,13 @@ HOMES: dict[str, Home] = {
     "CallRecord": Home("emberflow.operators.agents.calls.durable_calls", "emberflow.operators.durable"),
     "ChatMessage": _stays("emberflow.agents.chat_message"),
     "Checkpoint": _stays("emberflow.engines.local.checkpoints"),
+    "CountWindow": _stays("emberflow.windowing.windows"),
     "Delayed": Home("emberflow.operators.agents.guards.delayed_events", "emberflow.operators.guard_timers"),
     "ErrorEvent": _stays("emberflow.events.agent_events"),
     "Event": _stays("emberflow.events.agent_events"),
     "Failure": Home("emberflow.operators.agents.guards.attempts", "emberflow.operators.agent_guards"),
     "Fields": _stays("emberflow.state.pages"),
+    "GlobalWindow": _stays("emberflow.windowing.windows"),
     "HumanAnswer": Home("emberflow.operators.agents.guards.questions", "emberflow.operators.guard_approvals"),
     "InputEvent": _stays("emberflow.events.agent_events"),
     "MemoryRef": _stays("emberflow.state.memory_object"),
@@ -56,7 +58,7 @@ HOMES: dict[str, Home] = {
     "StoredError": Home(
         "emberflow.operators.agents.calls.stored_errors", "emberflow.operators.stored_errors"
     ),
-    "TimeWindow": _stays("emberflow.event_time.windows"),
+    "TimeWindow": Home("emberflow.windowing.windows", "emberflow.event_time.windows"),
     "TokenUsage": _stays("emberflow.agents.token_usage"),
 }
 """By stable name, which is the name of the class."""
@@ -77,6 +79,7 @@ MOVED = {
     "emberflow.plan.job_contract": "emberflow.plan.job",
     "emberflow.testing.committed_files": "emberflow.testing.files",
     "emberflow.testing.crashable_source": "emberflow.testing.source",
+    "emberflow.windowing.assigners": "emberflow.event_time.windows",
 }
 """Modules with public classes that are rarely stored: where they are, and where they were. A user's function that is
 stored by value refers to the classes it uses, if only in an annotation such as `ctx: RunnerContext`."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
-from emberflow.event_time.windows import TimeWindow
 from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import PlainContext
@@ -19,14 +18,11 @@ from emberflow.operators.reduce import FinalReduceOperator, ReduceOperator
 from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
 from emberflow.operators.timestamp_assigner import TimestampsOperator
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
-from emberflow.operators.windows.window_context import WindowContext
-from emberflow.operators.windows.window_operator import (
-    AggregatedContents,
-    ElementContents,
-    ReducedContents,
-    WindowContents,
-    WindowOperator,
-)
+from emberflow.operators.windows.aligned_windows import AlignedWindowOperator
+from emberflow.operators.windows.pane_windows import PaneWindowOperator
+from emberflow.operators.windows.session_windows import SessionWindowOperator
+from emberflow.operators.windows.triggered_windows import TriggeredWindowOperator
+from emberflow.operators.windows.window_operator import WindowOperator
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.join_specs import IntervalJoinSpec
 from emberflow.plan.specs import (
@@ -41,8 +37,8 @@ from emberflow.plan.specs import (
     Spec,
     TimestampsSpec,
     WatermarkGeneratorSpec,
-    WindowSpec,
 )
+from emberflow.plan.window_specs import WindowSpec, WindowStrategy
 
 
 def make_operator(node: StreamNode, clock: Clock, *, batch: bool = False) -> Operator:
@@ -84,23 +80,15 @@ def _async(step: Step, spec: AsyncSpec, clock: Clock) -> Operator:
 
 
 def _window(step: Step, spec: WindowSpec, clock: Clock) -> Operator:
-    contents: WindowContents = ElementContents()
-    if spec.reduce is not None:
-        contents = ReducedContents(spec.reduce)
-    elif spec.aggregate is not None:
-        contents = AggregatedContents(spec.aggregate)
-    process = spec.process
-    if process is None:
-        return WindowOperator(
-            step, spec.assigner, contents, lambda key, window, held, operator: held, spec.aggregate
-        )
-
-    def emit(key: Any, window: TimeWindow, held: Iterable[Any], operator: WindowOperator) -> Any:
-        return process.process(key, WindowContext(window, operator), held)
-
-    return WindowOperator(step, spec.assigner, contents, emit, process)
+    return _WINDOW_OPERATORS[spec.strategy](step, spec)
 
 
+_WINDOW_OPERATORS: dict[WindowStrategy, type[WindowOperator]] = {
+    WindowStrategy.ALIGNED: AlignedWindowOperator,
+    WindowStrategy.PANES: PaneWindowOperator,
+    WindowStrategy.SESSIONS: SessionWindowOperator,
+    WindowStrategy.TRIGGERED: TriggeredWindowOperator,
+}
 _Make = Callable[[Step, Any, Clock], Operator]
 
 _MAKERS: dict[type[Spec], _Make] = {

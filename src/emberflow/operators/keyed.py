@@ -124,6 +124,10 @@ class KeyedOperator(Operator):
     def abandon(self) -> None:
         """What was begun and not stored will be begun again: an attempt at a batch was given up. Calls go on."""
 
+    def take_late(self) -> int:
+        """How many records were dropped because they were late, since this was last asked."""
+        return 0
+
     # for the kinds of keyed steps
 
     def advance(self, watermark: int) -> None:

@@ -84,6 +84,9 @@ class JobMetrics:
     records_in: int = 0
     records_out: int = 0
     batches: int = 0
+    late_records_dropped: int = 0
+    """Records that came after all of their windows had been removed. Those sent to a side output are not counted. Records
+    that are processed again after a failure may count twice."""
     watermark: int | None = None
     duration_ms: int = 0
     restarts: int = 0

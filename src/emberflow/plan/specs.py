@@ -12,7 +12,6 @@ from typing import Any
 from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Source
 from emberflow.event_time.watermarks import WatermarkStrategy
-from emberflow.event_time.windows import WindowAssigner
 from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.options import AgentExecutionOptions
 from emberflow.plan.agents.resources import MakeTool, keep_function
@@ -148,26 +147,6 @@ class ReduceSpec(Spec):
     @property
     def keyed(self) -> bool:
         return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowSpec(Spec):
-    """`reduce` or `aggregate` make the window incremental; `process` receives the contents of the fired window."""
-
-    kind: str = "window"
-    assigner: WindowAssigner[Any]
-    reduce: Callable[[Any, Any], Any] | None = None
-    aggregate: Any = None
-    process: Any = None
-
-    @property
-    def keyed(self) -> bool:
-        return True
-
-    def describe(self) -> dict[str, Any]:
-        named = {"reduce": self.reduce, "aggregate": self.aggregate, "process": self.process}
-        functions = {name: function_name(value) for name, value in named.items() if value is not None}
-        return {"assigner": repr(self.assigner), **functions}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,6 @@ from emberflow.event_time.watermarks import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.event_time.windows import (
-    SlidingEventTimeWindows,
-    TimeWindow,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
 from emberflow.events.output_tag import OutputTag, SideOutput
 from emberflow.events.type_information import TypeInformation
 from emberflow.operators.contexts import (
@@ -37,7 +31,7 @@ from emberflow.operators.contexts import (
     TimeDomain,
     TimerService,
 )
-from emberflow.operators.windows.window_context import WindowContext
+from emberflow.operators.windows.window_context import KeyedStateStore, WindowContext
 from emberflow.plan.engine_options import EngineOption
 from emberflow.plan.job_contract import CheckpointingMode, JobStatus, RuntimeExecutionMode
 from emberflow.plan.restart_strategy import RestartStrategies
@@ -50,6 +44,7 @@ from emberflow.state.descriptors import (
     ValueStateDescriptor,
 )
 from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
+from emberflow.streams.all_windowed_stream import AllWindowedStream
 from emberflow.streams.async_data_stream import AsyncDataStream, AsyncRetryStrategy
 from emberflow.streams.checkpoint_config import CheckpointConfig
 from emberflow.streams.connected_streams import ConnectedStreams
@@ -57,6 +52,7 @@ from emberflow.streams.data_stream import DataStream, DataStreamSink
 from emberflow.streams.environment import StreamExecutionEnvironment
 from emberflow.streams.functions import (
     AggregateFunction,
+    AllWindowFunction,
     AsyncFunction,
     CoFlatMapFunction,
     CoMapFunction,
@@ -67,6 +63,7 @@ from emberflow.streams.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    ProcessAllWindowFunction,
     ProcessFunction,
     ProcessWindowFunction,
     ReduceFunction,
@@ -84,11 +81,45 @@ from emberflow.streams.keyed_stream import KeyedStream
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
 from emberflow.streams.types import Types
 from emberflow.streams.windowed_stream import WindowedStream
+from emberflow.windowing.assigners import (
+    GlobalWindows,
+    MergingWindowAssigner,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from emberflow.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from emberflow.windowing.evictors import CountEvictor, Evictor, TimeEvictor, TimestampedValue
+from emberflow.windowing.repeating_triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+)
+from emberflow.windowing.sessions import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
+)
+from emberflow.windowing.triggers import (
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+    TriggerResult,
+)
+from emberflow.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 __all__ = [
     "AggregateFunction",
     "AggregatingState",
     "AggregatingStateDescriptor",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryStrategy",
@@ -104,19 +135,33 @@ __all__ = [
     "CoProcessFunction",
     "CollectSink",
     "ConnectedStreams",
+    "ContinuousEventTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
+    "CountEvictor",
+    "CountSlidingWindowAssigner",
+    "CountTrigger",
+    "CountTumblingWindowAssigner",
+    "CountWindow",
     "DataGeneratorSource",
     "DataStream",
     "DataStreamSink",
     "DiscardingSink",
     "Duration",
+    "DynamicEventTimeSessionWindows",
+    "DynamicProcessingTimeSessionWindows",
     "ElementContext",
     "Encoder",
     "EngineOption",
+    "EventTimeSessionWindows",
+    "EventTimeTrigger",
+    "Evictor",
     "FileSink",
     "FileSource",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
+    "GlobalWindow",
+    "GlobalWindows",
     "IntervalJoin",
     "IntervalJoined",
     "IterableSource",
@@ -128,20 +173,27 @@ __all__ = [
     "KeySelector",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "KeyedStateStore",
     "KeyedStream",
     "ListState",
     "ListStateDescriptor",
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
+    "MergingWindowAssigner",
+    "NeverTrigger",
     "NumberSequenceSource",
     "OutputFileConfig",
     "OutputTag",
     "PlainContext",
     "PrintSink",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
     "ProcessWindowFunction",
+    "ProcessingTimeSessionWindows",
+    "ProcessingTimeTrigger",
+    "PurgingTrigger",
     "RateLimiterStrategy",
     "ReduceFunction",
     "ReducingState",
@@ -150,21 +202,28 @@ __all__ = [
     "RollingPolicy",
     "RuntimeContext",
     "RuntimeExecutionMode",
+    "SessionWindowTimeGapExtractor",
     "SideOutput",
     "Sink",
     "SinkFunction",
     "SinkWriter",
     "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
     "Source",
     "StateTtlConfig",
     "StreamExecutionEnvironment",
     "StreamFormat",
     "Time",
     "TimeDomain",
+    "TimeEvictor",
     "TimeWindow",
     "TimerService",
     "TimestampAssigner",
+    "TimestampedValue",
+    "Trigger",
+    "TriggerResult",
     "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
     "TypeInformation",
     "Types",
     "ValueState",
@@ -172,6 +231,7 @@ __all__ = [
     "Watermark",
     "WatermarkGenerator",
     "WatermarkStrategy",
+    "Window",
     "WindowAssigner",
     "WindowContext",
     "WindowFunction",

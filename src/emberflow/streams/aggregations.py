@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from emberflow.errors import InvalidArgument
 
@@ -18,6 +18,8 @@ class Aggregation:
 
     kind: str
     field: Field
+    leaves_arguments: ClassVar[bool] = True
+    """Neither argument is changed, so whoever calls it needs no copies."""
 
     def __call__(self, seen: Any, value: Any) -> Any:
         old, new = read(seen, self.field), read(value, self.field)

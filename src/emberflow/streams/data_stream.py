@@ -29,8 +29,10 @@ from emberflow.streams.functions import (
     MapFunction,
     ProcessFunction,
 )
+from emberflow.windowing.assigners import WindowAssigner
 
 if TYPE_CHECKING:
+    from emberflow.streams.all_windowed_stream import AllWindowedStream
     from emberflow.streams.connected_streams import ConnectedStreams
     from emberflow.streams.environment import StreamExecutionEnvironment
     from emberflow.streams.joined_streams import CoGroupedStreams, JoinedStreams
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", covariant=True)
 R = TypeVar("R")
+W = TypeVar("W")
 
 Outlet = tuple[int, str | None]
 """(step, side output)"""
@@ -171,6 +174,15 @@ class DataStream(Generic[T]):
 
         select = method_of(key_selector, "get_key", "key_by()")
         return KeyedStream(self._env, self._outlets, select, function_name(key_selector))
+
+    def window_all(self, window_assigner: WindowAssigner[Any, W]) -> AllWindowedStream[T, W]:
+        """Groups all records of the stream into windows. One task does it, whatever the parallelism.
+
+        What is not a window assigner raises `InvalidArgument`.
+        """
+        from emberflow.streams.all_windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
 
     def union(self, *streams: DataStream[R]) -> DataStream[T | R]:
         """All records of all streams; order is kept within each. Streams of another environment raise `InvalidArgument`."""

@@ -89,7 +89,7 @@ class AggregateFunction(Function, Generic[IN, ACC, OUT]):
         raise NotImplementedError("get_result() must be overridden")
 
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
-        """Returns the accumulator of both; only windows that merge call it."""
+        """Returns the accumulator of both. Session windows need it; sliding windows that have it share their panes."""
         raise NotImplementedError("merge() must be overridden for windows that merge")
 
 
@@ -182,6 +182,30 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, K, W]):
         """Returns or yields the results for one window of one key."""
         raise NotImplementedError("process() must be overridden")
 
+    def clear(self, context: WindowContext[W]) -> None:
+        """Called when the window is removed. Its state is removed afterwards, whether it was cleared here or not."""
+
+
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
+    """As `ProcessWindowFunction`, for `window_all()`: there is no key."""
+
+    Context = WindowContext
+
+    def process(self, context: WindowContext[W], elements: Iterable[IN]) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one window."""
+        raise NotImplementedError("process() must be overridden")
+
+    def clear(self, context: WindowContext[W]) -> None:
+        """Called when the window is removed."""
+
+
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
+    """As `ProcessAllWindowFunction`, with the window instead of a context."""
+
+    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT | SideOutput] | None:
+        """Returns or yields the results for one window."""
+        raise NotImplementedError("apply() must be overridden")
+
 
 class WindowFunction(Function, Generic[IN, OUT, K, W]):
     """As `ProcessWindowFunction`, with the window instead of a context."""
@@ -205,6 +229,7 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "AsyncFunction",
     "CoFlatMapFunction",
     "CoMapFunction",
@@ -216,6 +241,7 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "MapFunction",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessWindowFunction",
     "ReduceFunction",

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument
-from emberflow.event_time.windows import WindowAssigner
 from emberflow.events.output_tag import SideOutput
 from emberflow.operators.windows.window_context import WindowContext
 from emberflow.streams.data_stream import DataStream, method_of
 from emberflow.streams.functions import KeySelector, ProcessWindowFunction
 from emberflow.streams.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from emberflow.streams.windowed_stream import WindowedStream
+from emberflow.windowing.assigners import WindowAssigner
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)
@@ -81,7 +81,7 @@ class JoinEqualTo(Generic[T1, T2]):
         self._streams = streams
         self._key = key
 
-    def window(self, assigner: WindowAssigner[Any]) -> WindowJoin[T1, T2]:
+    def window(self, assigner: WindowAssigner[Any, Any]) -> WindowJoin[T1, T2]:
         """Which records belong together."""
         return WindowJoin(_windows(self._streams, self._key, assigner))
 
@@ -156,7 +156,7 @@ class CoGroupEqualTo(Generic[T1, T2]):
         self._streams = streams
         self._key = key
 
-    def window(self, assigner: WindowAssigner[Any]) -> WindowCoGroup[T1, T2]:
+    def window(self, assigner: WindowAssigner[Any, Any]) -> WindowCoGroup[T1, T2]:
         """Which records belong together."""
         return WindowCoGroup(_windows(self._streams, self._key, assigner))
 
@@ -183,7 +183,7 @@ def _same_environment(method: str, first: DataStream[Any], second: DataStream[An
 
 
 def _windows(
-    streams: tuple[DataStream[Any], DataStream[Any]], key: _TaggedKey, assigner: WindowAssigner[Any]
+    streams: tuple[DataStream[Any], DataStream[Any]], key: _TaggedKey, assigner: WindowAssigner[Any, Any]
 ) -> WindowedStream[Any, Tagged, Any]:
     first, second = (_tagged(stream, side) for side, stream in enumerate(streams))
     return first.union(second).key_by(key).window(assigner)

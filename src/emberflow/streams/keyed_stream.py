@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
-from emberflow.event_time.windows import WindowAssigner
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
 from emberflow.streams.aggregations import Aggregation, Field
@@ -18,6 +17,9 @@ from emberflow.streams.functions import (
     ReduceFunction,
     timer_method,
 )
+from emberflow.windowing.assigners import WindowAssigner
+from emberflow.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from emberflow.windowing.windows import CountWindow
 
 if TYPE_CHECKING:
     from emberflow.streams.environment import StreamExecutionEnvironment
@@ -152,10 +154,10 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         """The whole record with the largest field so far; the first of equals."""
         return self._aggregate(Aggregation("max_by", position_to_max_by))
 
-    def window(self, window_assigner: WindowAssigner[W]) -> WindowedStream[K, T, W]:
+    def window(self, window_assigner: WindowAssigner[Any, W]) -> WindowedStream[K, T, W]:
         """Groups each key's records into windows; event-time windows need timestamps and watermarks before.
 
-        What has no `assign()` method raises `InvalidArgument`.
+        What is not a window assigner raises `InvalidArgument`.
 
         ```python
         from datetime import timedelta
@@ -189,6 +191,26 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         from emberflow.streams.interval_join import IntervalJoin
 
         return IntervalJoin(self, other_stream)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[K, T, CountWindow]:
+        """Groups of `size` records of a key; with a slide, one begins with every `slide`-th record.
+
+        Groups that are not complete when the input ends are not emitted. A size or slide below 1 raises
+        `InvalidArgument`.
+
+        ```python
+        from emberflow.streams import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        numbers = env.from_collection([1, 2, 3, 4, 5]).key_by(lambda number: "all")
+        assert numbers.count_window(2).sum().execute_and_collect(limit=2) == [3, 7]
+        ```
+        """
+        from emberflow.streams.windowed_stream import WindowedStream
+
+        if slide == 0:
+            return WindowedStream(self, CountTumblingWindowAssigner.of(size))
+        return WindowedStream(self, CountSlidingWindowAssigner.of(size, slide))
 
     def _keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:
         return tuple(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar, overload
 
 from emberflow.errors import InvalidArgument
-from emberflow.event_time.windows import WindowAssigner
-from emberflow.operators.windows.window_context import WindowContext
-from emberflow.plan.specs import WindowSpec
+from emberflow.event_time.clock import Interval, to_ms
+from emberflow.events.output_tag import OutputTag
+from emberflow.plan.graphs.stream_graph import StreamEdge
+from emberflow.plan.window_specs import WindowSpec
 from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream, method_of
-from emberflow.streams.functions import (
-    AggregateFunction,
-    ProcessWindowFunction,
-    ReduceFunction,
-    WindowFunction,
-)
+from emberflow.streams.functions import AggregateFunction, ReduceFunction
 from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.window_functions import AnyWindowFunction, can_merge, keyed_function
+from emberflow.windowing.assigners import MergingWindowAssigner, WindowAssigner
+from emberflow.windowing.evictors import Evictor
+from emberflow.windowing.triggers import Trigger
 
 K = TypeVar("K", covariant=True)
 T = TypeVar("T", covariant=True)
@@ -25,30 +26,107 @@ W = TypeVar("W", covariant=True)
 R = TypeVar("R")
 TUPLE = TypeVar("TUPLE", bound=tuple[Any, ...])
 V = TypeVar("V")
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
-KEY = TypeVar("KEY")
-WINDOW = TypeVar("WINDOW")
-
-AnyWindowFunction = (
-    ProcessWindowFunction[IN, OUT, KEY, WINDOW]
-    | WindowFunction[IN, OUT, KEY, WINDOW]
-    | Callable[[KEY, WindowContext[WINDOW], Iterable[IN]], Iterable[OUT] | None]
-)
-"""A window function of either class, or a plain `function(key, context, elements)`."""
 
 
-class WindowedStream(Generic[K, T, W]):
-    """The windows of a keyed stream; made by `KeyedStream.window()`. A window's results carry its last timestamp."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowSettings:
+    """What the methods of a windowed stream collect before a function is given."""
 
-    def __init__(self, keyed: KeyedStream[K, T], assigner: WindowAssigner[W]) -> None:
-        if not callable(getattr(assigner, "assign", None)):
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any] | None = None
+    evictor: Evictor[Any, Any] | None = None
+    allowed_lateness_ms: int = 0
+    late_tag: OutputTag[Any] | None = None
+
+    def spec(self, *, reduce: Any = None, aggregate: Any = None, process: Any = None) -> WindowSpec:
+        """The step; raises `InvalidArgument` for a function that windows of this kind cannot use."""
+        mergeable = reduce is not None or (aggregate is not None and can_merge(aggregate))
+        if aggregate is not None and not mergeable and isinstance(self.assigner, MergingWindowAssigner):
+            raise InvalidArgument(
+                f"{type(aggregate).__name__} has no merge(), which session windows need: they become one when a record "
+                "closes the gap between them",
+                way_out="override merge(acc_a, acc_b)",
+            )
+        return WindowSpec(
+            assigner=self.assigner,
+            reduce=reduce,
+            aggregate=aggregate,
+            process=process,
+            trigger=self.trigger,
+            evictor=self.evictor,
+            allowed_lateness_ms=self.allowed_lateness_ms,
+            late_tag=self.late_tag,
+            mergeable=mergeable,
+        )
+
+
+class WindowOptions:
+    """Trigger, evictor and lateness: what keyed windows and those of `window_all()` have in common."""
+
+    def __init__(self, assigner: Any) -> None:
+        if not callable(getattr(assigner, "assign_windows", None)):
             raise InvalidArgument(
                 f"window() needs a window assigner, not {assigner!r}",
                 way_out="write e.g. TumblingEventTimeWindows.of(timedelta(seconds=5))",
             )
+        self._settings = WindowSettings(assigner=assigner)
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """When windows fire, instead of the assigner's own trigger.
+
+        Raises `InvalidArgument` for sessions if the trigger cannot merge.
+        """
+        if not isinstance(trigger, Trigger):
+            raise InvalidArgument(
+                f"trigger() needs a Trigger, not {trigger!r}", way_out="write e.g. CountTrigger.of(10)"
+            )
+        if isinstance(self._settings.assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise InvalidArgument(
+                f"a merging window assigner cannot be used with {type(trigger).__name__}, which does not support merging",
+                way_out="override can_merge() and on_merge() of the trigger",
+            )
+        self._settings = replace(self._settings, trigger=trigger)
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+        """Removes elements before or after the window function; the windows then keep all elements."""
+        if not isinstance(evictor, Evictor):
+            raise InvalidArgument(
+                f"evictor() needs an Evictor, not {evictor!r}", way_out="write e.g. CountEvictor.of(10)"
+            )
+        self._settings = replace(self._settings, evictor=evictor)
+        return self
+
+    def allowed_lateness(self, time_ms: Interval) -> Self:
+        """How long a window is kept after the watermark has passed its end; it fires again for each late record.
+
+        It has no effect on windows of processing time. A negative time raises `InvalidArgument`.
+        """
+        lateness_ms = to_ms(time_ms, "the allowed lateness")
+        if lateness_ms < 0:
+            raise InvalidArgument(f"the allowed lateness must not be negative, got {lateness_ms} ms")
+        self._settings = replace(self._settings, allowed_lateness_ms=lateness_ms)
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag[Any]) -> Self:
+        """Sends records that belong to no window any more to a side output of the result; they are not counted as
+        dropped."""
+        if not isinstance(output_tag, OutputTag):
+            raise InvalidArgument(f"side_output_late_data() needs an OutputTag, not {output_tag!r}")
+        self._settings = replace(self._settings, late_tag=output_tag)
+        return self
+
+
+class WindowedStream(WindowOptions, Generic[K, T, W]):
+    """The windows of a keyed stream; made by `KeyedStream.window()`. A window's results carry its last timestamp."""
+
+    def __init__(self, keyed: KeyedStream[K, T], assigner: WindowAssigner[Any, W]) -> None:
+        super().__init__(assigner)
         self._keyed = keyed
-        self._assigner = assigner
+
+    def get_execution_environment(self) -> Any:
+        """The environment whose program the stream belongs to."""
+        return self._keyed._env
 
     # The second overload is for the same reason as that of `KeyedStream.reduce`.
     @overload
@@ -78,11 +156,12 @@ class WindowedStream(Generic[K, T, W]):
         window_function: AnyWindowFunction[T, Any, K, W] | None = None,
         output_type: Any = None,
     ) -> DataStream[Any]:
-        """One running value per window; with a window function, it gets that value as its only element."""
+        """One running value per window; with a window function, it gets that value as its only element.
+
+        Sliding windows may combine values of the panes they share in order of time instead of arrival.
+        """
         combine = method_of(reduce_function, "reduce", "reduce()")
-        return self._window(
-            WindowSpec(assigner=self._assigner, reduce=combine, process=_process(window_function))
-        )
+        return self._window(self._settings.spec(reduce=combine, process=keyed_function(window_function)))
 
     @overload
     def aggregate(
@@ -107,22 +186,22 @@ class WindowedStream(Generic[K, T, W]):
         accumulator_type: Any = None,
         output_type: Any = None,
     ) -> DataStream[Any]:
-        """One accumulator per window; with a window function, it gets the aggregate's result as its only element."""
-        return self._window(
-            WindowSpec(
-                assigner=self._assigner, aggregate=aggregate_function, process=_process(window_function)
-            )
-        )
+        """One accumulator per window; with a window function, it gets the aggregate's result as its only element.
+
+        Session windows need the function's `merge()`: `InvalidArgument` if it has none.
+        """
+        spec = self._settings.spec(aggregate=aggregate_function, process=keyed_function(window_function))
+        return self._window(spec)
 
     def process(
         self, process_window_function: AnyWindowFunction[T, R, K, W], output_type: Any = None
     ) -> DataStream[R]:
         """All elements of a window at once; they are kept as state until the window fires."""
-        return self._window(WindowSpec(assigner=self._assigner, process=_process(process_window_function)))
+        return self._window(self._settings.spec(process=keyed_function(process_window_function)))
 
     def apply(self, window_function: AnyWindowFunction[T, R, K, W], output_type: Any = None) -> DataStream[R]:
         """As `process`, for a `WindowFunction`."""
-        return self._window(WindowSpec(assigner=self._assigner, process=_process(window_function)))
+        return self._window(self._settings.spec(process=keyed_function(window_function)))
 
     def sum(self, position: Field = 0) -> DataStream[T]:
         """The sum of one field, given by position or name; the other fields are those of the first record."""
@@ -145,37 +224,9 @@ class WindowedStream(Generic[K, T, W]):
         return self.reduce(Aggregation("max_by", position))
 
     def _window(self, spec: WindowSpec) -> DataStream[Any]:
-        return DataStream(
-            self._keyed._env,
-            ((self._keyed._env._program.add(spec, self._keyed._keyed_edges(), "window"), None),),
-        )
+        return added(self._keyed, spec, self._keyed._keyed_edges())
 
 
-class _AppliedWindowFunction(ProcessWindowFunction[Any, Any, Any, Any]):
-    """A `WindowFunction` in the clothes of a `ProcessWindowFunction`."""
-
-    def __init__(self, function: WindowFunction[Any, Any, Any, Any]) -> None:
-        self.open = function.open
-        self.close = function.close
-        self._function = function
-
-    def process(self, key: Any, context: WindowContext[Any], elements: Any) -> Any:
-        return self._function.apply(key, context.window(), elements)
-
-
-class _PlainWindowFunction(ProcessWindowFunction[Any, Any, Any, Any]):
-    def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
-        self._function = function
-
-    def process(self, key: Any, context: WindowContext[Any], elements: Any) -> Any:
-        return self._function(key, context, elements)
-
-
-def _process(function: Any) -> Any:
-    if function is None or hasattr(function, "process"):
-        return function
-    if hasattr(function, "apply"):
-        return _AppliedWindowFunction(function)
-    if callable(function):
-        return _PlainWindowFunction(function)
-    raise InvalidArgument(f"a window function needs process() or apply(), which {function!r} lacks")
+def added(stream: DataStream[Any], spec: WindowSpec, edges: tuple[StreamEdge, ...]) -> DataStream[Any]:
+    """The window step as a stream."""
+    return DataStream(stream._env, ((stream._env._program.add(spec, edges, "window"), None),))

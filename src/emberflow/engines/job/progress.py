@@ -52,8 +52,9 @@ class ProgressLine:
 
     @staticmethod
     def text(name: str, metrics: JobMetrics, rate: float) -> str:
+        late = f" · {metrics.late_records_dropped:,} late" if metrics.late_records_dropped else ""
         return (
-            f"{name} · {metrics.records_in:,} in · {metrics.records_out:,} out · {rate:,.0f} records/s"
+            f"{name} · {metrics.records_in:,} in · {metrics.records_out:,} out{late} · {rate:,.0f} records/s"
             f" · batch {metrics.batches} · watermark {format_watermark(metrics.watermark)}"
         )
 

@@ -219,6 +219,7 @@ class KeyedTask(Task):
             if item is not None:
                 self._head.receive(item.input_index, item.channel, item.batch, item.watermark)
                 self._metrics.watermark = self.scope.watermark
+                self._metrics.late_records_dropped += self._head.take_late()
             self._head.fire_processing_timers()
             self.busy = False
             await self.room()

@@ -1,4 +1,5 @@
 """Windows over keyed streams.
 
-Made by `operators/factory.py`; assigners and triggers are data of `event_time/` and are not implemented here.
+Made by `operators/factory.py`; which operator runs a step is decided by `plan/window_specs.py`. Assigners, triggers and
+evictors are those of `windowing/`.
 """

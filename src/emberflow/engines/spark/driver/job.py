@@ -261,6 +261,7 @@ class SparkJob(JobThread):
         metrics.records_in += _observed(observed, OBSERVED_IN, 0)
         metrics.records_out += _observed(observed, OBSERVED_OUT, 0)
         parked = _observed(observed, OBSERVED_OUT, 1)
+        metrics.late_records_dropped += _observed(observed, OBSERVED_OUT, 2)
         watermark = _observed(observed, OBSERVED_IN, 1)
         if watermark > MIN_WATERMARK:
             metrics.watermark = max(watermark, metrics.watermark or watermark)

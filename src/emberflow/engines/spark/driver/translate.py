@@ -16,7 +16,7 @@ from emberflow.engines.spark.wire.frame_types import check_types, zone_of
 from emberflow.engines.spark.wire.initial_state import initial_rows
 from emberflow.engines.spark.wire.job_spec import JobSpec, dump_spec, for_stage
 from emberflow.engines.spark.wire.markers import ErrorForm
-from emberflow.engines.spark.wire.packet_rows import PARKED, ROW_SCHEMA, STATS
+from emberflow.engines.spark.wire.packet_rows import LATE, PARKED, ROW_SCHEMA, STATS
 from emberflow.plan.graphs.job_graph import JobGraph, Stage, StageKind, source_of
 from emberflow.savepoints.restore import SavepointStart
 
@@ -64,7 +64,8 @@ class Translation:
             OBSERVED_OUT,
             F.sum(F.when(F.col("dest") < PARKED, F.col("n"))).alias("records"),
             F.sum(F.when(F.col("dest") == PARKED, F.col("n"))).alias("parked"),
-        ).where(F.col("dest") != PARKED)
+            F.sum(F.when(F.col("dest") == LATE, F.col("n"))).alias("late"),
+        ).where((F.col("dest") != PARKED) & (F.col("dest") != LATE))
 
     def _sources(self) -> Any:
         frames = [

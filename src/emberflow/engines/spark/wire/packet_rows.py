@@ -14,6 +14,10 @@ PARKED = -2
 """`dest` of a row that only counts the parked runs of a group; sinks follow below it."""
 
 
+LATE = 2**31 - 1
+"""`dest` of a row that only counts records that were dropped because they were late: no stage has that number."""
+
+
 class PacketRow(NamedTuple):
     """In the order of `ROW_SCHEMA`."""
 

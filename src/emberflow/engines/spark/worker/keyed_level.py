@@ -17,7 +17,7 @@ from typing import Any
 
 from emberflow.engines.spark.wire.initial_state import fill
 from emberflow.engines.spark.wire.job_spec import load_spec
-from emberflow.engines.spark.wire.packet_rows import PARKED, PacketRow, count_row
+from emberflow.engines.spark.wire.packet_rows import LATE, PARKED, PacketRow, count_row
 from emberflow.engines.spark.worker.batch_record import RecordedState, TaskRecord, check_query
 from emberflow.engines.spark.worker.packet_delivery import deliver
 from emberflow.engines.spark.worker.packing import key_groups
@@ -110,6 +110,8 @@ class KeyedLevel:
             stage.exits.new_batch(partition << 32, 0)
             if stage.task.head is not None:
                 stage.task.head.failed = False
+                # Of an attempt that was given up, if any.
+                stage.task.head.take_late()
             stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
             self._stages[number] = _StageState(
                 number, stage, found, spec.input_channels(number), spec.idle_of(number)
@@ -364,6 +366,9 @@ class KeyedLevel:
             sink.kg = kg
         rows = state.stage.exits.take_rows() + state.parked
         state.parked = []
+        late = state.head.take_late()
+        if late:
+            rows.append(count_row(kg, LATE, late))
         if self._record is not None and not self._record.replays and state.head.decides:
             self._record.rows += rows
         yield from rows

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Duration, Time, to_ms
-from emberflow.event_time.windows import SlidingEventTimeWindows, TimeWindow, TumblingEventTimeWindows
+from emberflow.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from emberflow.windowing.windows import TimeWindow
 
 
 def test_tumbling_windows_are_aligned_to_the_epoch() -> None:

@@ -1,0 +1,73 @@
+"""What windows that fire one after another have in common, merged once.
+
+Two running results, as in a queue made of two stacks: `front` has, for each pane of an older part, the merge of all
+panes from it to the end of that part; `back` is the merge of all panes after it. A window is one of the first merged with
+the second, so it costs the same number of merges, on average three, however many panes it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emberflow.events.batch import MIN_WATERMARK
+from emberflow.operators.windows.contents import Held, own_copy
+from emberflow.windowing.windows import TimeWindow
+
+Panes = dict[int, Held]
+"""Start of a pane -> what it holds, in order of time."""
+Merge = Callable[[Held | None, Held | None], Held]
+
+
+class MergedPanes:
+    """Of one key. `pure`: the merge changes neither of its arguments."""
+
+    __slots__ = ("_back", "_front", "_merge", "_middle", "_pure", "end")
+
+    def __init__(self, merge: Merge, *, pure: bool) -> None:
+        self._merge = merge
+        self._pure = pure
+        self._front: list[tuple[int, Held]] = []
+        """Newest first, so that the oldest is taken off the end."""
+        self._middle = self.end = MIN_WATERMARK
+        """Where the older part ends, and up to where panes were merged."""
+        self._back: Held | None = None
+
+    def over(self, window: TimeWindow, panes: Panes) -> Held | None:
+        """The contents of a window that does not begin or end before the one asked for last."""
+        start, end = window
+        if start >= self._middle or end < self.end:
+            self._rebuild(start, end, panes)
+        else:
+            newer: list[int] = []
+            for pane in reversed(panes):
+                if pane < self.end:
+                    break
+                if pane < end:
+                    newer.append(pane)
+            for pane in reversed(newer):
+                self._back = self._merged(self._back, panes[pane])
+            self.end = end
+        front = self._front
+        while front and front[-1][0] < start:
+            front.pop()
+        if not front:
+            return None if self._back is None else self._copied(self._back)
+        return self._merged(front[-1][1], self._back)
+
+    def _rebuild(self, start: int, end: int, panes: Panes) -> None:
+        self._front, self._back = [], None
+        self._middle = self.end = end
+        newer: Held | None = None
+        for pane in reversed(panes):
+            if start <= pane < end:
+                newer = self._merged(panes[pane], newer)
+                self._front.append((pane, newer))
+
+    def _merged(self, one: Held | None, other: Held | None) -> Held:
+        if one is None or other is None:
+            return self._copied(one or other or [])
+        return self._merge(self._copied(one), self._copied(other))
+
+    def _copied(self, held: Held) -> Held:
+        # A function may change the values it is given, and return one of them.
+        return held if self._pure else own_copy(held)
