@@ -1,4 +1,4 @@
-"""A model service on loopback that takes so many requests a second and answers the others with 429, and its client."""
+"""A model service on loopback that accepts a number of requests per second and answers the others with 429, and its client."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from emberflow.agents.chat_model import BaseChatModelConnection
 class Request:
     at_s: float
     begun_s: float
-    """When the client began, by the same clock: what the machine's load adds is not the client's doing."""
+    """When the client started, by the same clock: delays caused by the machine's load are not the client's fault."""
     question: str
     process: int
     taken: bool
 
 
 class RateLimitedService:
-    """A bucket that holds `burst`, or as much as a second gives. `rate=None` takes everything; `call_s` is how long an answer
-    takes."""
+    """A token bucket that holds `burst`, or as much as one second grants. `rate=None` accepts everything; `call_s` is how
+    long an answer takes."""
 
     def __init__(
         self, rate: float | None = None, call_s: float = 0.01, *, burst: float | None = None
@@ -133,7 +133,7 @@ class HttpModel(BaseChatModelConnection):
 
 
 class Asker(Agent):
-    """One question an input."""
+    """One request per input."""
 
     def __init__(self, port: int, **limits: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A program with every kind of state, in a module of its own as users' programs are; see test_savepoints.py."""
+"""A program with every kind of state, in a separate module like users' programs; see test_savepoints.py."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def values(count: int) -> list[Value]:
 
 
 def price(log: str, text: str, idempotency_key: str = "") -> int:
-    """A call that costs something: every one of them is written down."""
+    """A call that costs something: each one is recorded."""
     with open(log, "a") as file:
         file.write(f"{text}\n")
     return len(text)
 
 
 async def until_there(path: str) -> None:
-    # Another process makes the file.
+    # Another process creates the file.
     while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240
         await asyncio.sleep(0.05)
 
 
 class PricingAgent(Agent):
-    """Memory that grows; its first input of the key 'slow' waits in its second call until a file is there."""
+    """Memory that grows; the first input of the key 'slow' waits in its second call until a file exists."""
 
     def __init__(self, folder: str) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Alarm(KeyedProcessFunction):
 
 
 def build(env: StreamExecutionEnvironment, source: TestSource, folder: Path, out: list[Any]) -> None:
-    """The program; what it puts out is added to `out` as it is committed."""
+    """The program; its committed output is added to `out`."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         lambda value, _: value[1] * 10
     )

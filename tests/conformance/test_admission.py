@@ -1,4 +1,4 @@
-"""Limits of models, held by all workers of a job together, against a real service on loopback (A30)."""
+"""Limits of models, respected by all workers of a job together, against a real service on loopback (A30)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def answers(count: int) -> list[str]:
 
 
 def busiest(requests: Sequence[Request], seconds: float) -> int:
-    """The most requests in any such time."""
+    """The maximum number of requests in any period of this length."""
     moments = sorted(item.begun_s for item in requests)
     return max(sum(start <= other < start + seconds for other in moments) for start in moments)
 
@@ -42,7 +42,7 @@ def test_all_workers_together_stay_within_requests_per_minute(host: Host) -> Non
 @on_every_host(hosts=[LOCAL_2, SPARK])
 def test_a_service_that_says_too_many_is_called_less_often(host: Host) -> None:
     rate, count = 40, 240
-    # A small bucket: what a service has saved up while it was asked less may be asked for as well, and rightly.
+    # A small bucket: requests that a service has saved up while it was idle may be made as well.
     with RateLimitedService(rate, burst=10) as service:
         agent = Asker(service.port)
         assert sorted(host.run(lambda env: questions(env, count, agent))) == answers(count)

@@ -30,7 +30,7 @@ def test_guards_have_the_same_results_on_every_host_and_across_a_crash(host: Hos
     assert sorted(value for value in run.values if value[2] == "letter") == sorted(
         value for value in outputs if value[2] == "letter"
     )
-    assert {value[2] for value in run.values} == {"done", "sorry", "mended", "letter", "reminded"}
+    assert {value[2] for value in run.values} == {"done", "sorry", "repaired", "letter", "reminded"}
 
 
 @on_every_host
@@ -41,9 +41,9 @@ def test_a_fallback_model_answers_if_the_first_one_fails_or_throttles(host: Host
 
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_approvals_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_path: Path) -> None:
-    """The input falls silent; what is still to come comes all the same."""
-    mended = tmp_path / "mended"
-    inputs = [("ask", ""), ("remind", ""), ("broken", str(mended))]
+    """The input becomes idle; everything pending happens nevertheless."""
+    repaired = tmp_path / "repaired"
+    inputs = [("ask", ""), ("remind", ""), ("broken", str(repaired))]
     source = TestSource(inputs, bounded=False)
     env = host.environment(checkpoint_dir=tmp_path)
     env.enable_checkpointing(20)
@@ -51,7 +51,7 @@ def test_approvals_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_pa
     assert not isinstance(results, list)
     guard = threading.Timer(host.timeout_s, results.close)
     guard.start()
-    person = threading.Thread(target=help_along, args=(tmp_path, mended, host.timeout_s), daemon=True)
+    person = threading.Thread(target=help_along, args=(tmp_path, repaired, host.timeout_s), daemon=True)
     person.start()
     found: list[Any] = []
     try:
@@ -60,12 +60,12 @@ def test_approvals_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_pa
                 found.append(next(results))
     finally:
         guard.cancel()
-    assert sorted(found) == [("answered", "approve", "fine"), ("mended", "2"), ("reminded", "2")]
+    assert sorted(found) == [("answered", "approve", "fine"), ("repaired", "2"), ("reminded", "2")]
     assert questions(tmp_path) == []
     assert [letter.redriven for letter in letters(tmp_path)] == [True]
 
 
-def help_along(directory: Path, mended: Path, patience_s: float) -> None:
+def help_along(directory: Path, repaired: Path, patience_s: float) -> None:
     """A person at the command line."""
     answered = redriven = False
     deadline = time.monotonic() + patience_s
@@ -77,5 +77,5 @@ def help_along(directory: Path, mended: Path, patience_s: float) -> None:
             answered = True
         dead = [] if redriven else letters(directory)
         if dead:
-            mended.touch()
+            repaired.touch()
             redriven = len(redrive(dead)) == 1

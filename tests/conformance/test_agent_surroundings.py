@@ -1,4 +1,4 @@
-"""What surrounds actions, on every host: triggers, resources, the event log, lists in and out, time to live."""
+"""What actions use, on every host: triggers, resources, the event log, lists in and out, time to live."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_failing_input_stops_the_job_by_default(host: Host) -> None:
 
 @on_every_host
 def test_watermarks_do_not_overtake_inputs_in_flight(host: Host) -> None:
-    """A window behind the agent must see every output before the watermark that closes it."""
+    """A window after the agent must see every output before the watermark that closes it."""
     inputs = [(word, number) for number in range(30) for word in "abc"]
 
     def build(env: StreamExecutionEnvironment):

@@ -1,4 +1,4 @@
-"""B17: asynchronous calls. Whether calls run side by side is shown with barriers, not with clocks."""
+"""B17: asynchronous calls. Barriers, not clocks, show whether calls run concurrently."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS_20 = timedelta(seconds=20)
 
 
 class Meet(AsyncFunction):
-    """Answers only once `parties` calls are under way together."""
+    """Answers only when `parties` calls are in flight together."""
 
     def __init__(self, parties: int) -> None:
         self._parties = parties
@@ -40,7 +40,7 @@ class Meet(AsyncFunction):
 
 
 class Backwards(AsyncFunction):
-    """The first record's call ends last: each waits for the one behind it."""
+    """The first record's call ends last: each waits for the one after it."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -257,7 +257,7 @@ def test_watermarks_stay_behind_their_records(host: Host) -> None:
 
 
 class PerRecord(WatermarkGenerator):
-    """A watermark behind every record."""
+    """A watermark after every record."""
 
     def on_event(self, value: Any, timestamp: int, output: Any) -> None:
         output.emit_watermark(timestamp)
@@ -265,8 +265,8 @@ class PerRecord(WatermarkGenerator):
 
 @on_every_host
 def test_unordered_results_do_not_overtake_a_watermark(host: Host) -> None:
-    """Calls end from the last record to the first. Between two watermarks results leave as they come: of two records with
-    equal timestamps, the watermark moves behind the first."""
+    """Calls end from the last record to the first. Between two watermarks results are emitted as they complete: of two
+    records with equal timestamps, the watermark advances after the first."""
     per_record = WatermarkStrategy.for_generator(PerRecord).with_timestamp_assigner(lambda value, _: value)
     in_pairs = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         lambda value, _: value // 2

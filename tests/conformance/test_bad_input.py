@@ -361,17 +361,17 @@ def test_an_object_that_is_not_a_function(host: Host) -> None:
 
 @on_every_host
 def test_a_failed_program_continues_after_it_was_fixed(host: Host, tmp_path: Path) -> None:
-    folder, calls = tmp_path / "checkpoints", tmp_path / "mended"
+    folder, calls = tmp_path / "checkpoints", tmp_path / "repaired"
 
     def fragile(value: int) -> int:
         if value == 3 and not calls.exists():
-            raise RuntimeError("not mended yet")
+            raise RuntimeError("not repaired yet")
         return value * 10
 
     def build(env: Any) -> Any:
         return env.from_collection([1, 2, 3]).map(fragile)
 
-    with pytest.raises(StepFailed, match="not mended yet"):
+    with pytest.raises(StepFailed, match="not repaired yet"):
         host.run(build, checkpoint_dir=folder)
     calls.touch()
     assert host.run(build, checkpoint_dir=folder) == [10, 20, 30]

@@ -1,4 +1,4 @@
-"""A job is canceled while user code does not return: `cancel()` comes back, and says which step it is."""
+"""A job is canceled while user code does not return: `cancel()` returns, and names the step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOURS_S = 3 * 3600
 
 
 class Hangs:
-    """Leaves a file as a sign that it has begun."""
+    """Creates a file to show that it has started."""
 
     def __init__(self, sign: Path, seconds: float = HOURS_S) -> None:
         self.sign = sign
@@ -42,7 +42,7 @@ class Hangs:
 
 
 class Swallows(AsyncFunction):
-    """A call that goes on whatever happens."""
+    """A call that continues whatever happens."""
 
     def __init__(self, sign: Path) -> None:
         self.sign = sign
@@ -120,7 +120,7 @@ def test_leaving_the_block_of_execute_and_collect(tmp_path: Path) -> None:
     assert not isinstance(results, list)
     with results:
         until(sign.exists)
-    # Comes back.
+    # Returns.
 
 
 def test_an_abandoned_job_commits_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Crashes as data: what is committed in the end equals a run without them, exactly once.
+"""Crashes as data: what is finally committed equals a run without them, exactly once.
 
-Every stateful kind of step has its own scenario; the crash points lie at the start, between checkpoints, and at the end.
+Every stateful kind of step has its own scenario; the crash points are at the start, between checkpoints, and at the end.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Numbered(MapFunction):
 
     def map(self, value: Any) -> Any:
         self._count.update((self._count.value() or 0) + 1)
-        # Which of the other keys' records comes first is not promised, so only the number counts.
+        # The order of the other keys' records is not guaranteed, so only their number counts.
         return value[1] % 2, self._count.value()
 
 
@@ -132,7 +132,7 @@ RECORDS = [("a", 1), ("b", 2), ("a", 3), ("c", 4), ("b", 5), ("a", 6), ("c", 7),
 
 
 def with_crashes(host: Host, records: list[Any], points: Iterable[int]) -> TestSource:
-    """Pauses between records give local checkpoints time to happen in between; cuts make micro-batches on Spark."""
+    """Pauses between records give local checkpoints time to happen; cuts make micro-batches on Spark."""
     items: list[Any] = []
     for index, record in enumerate(records):
         if index in points:
@@ -167,7 +167,7 @@ def test_committed_once_whatever_happens(host: Host, make: Make, tmp_path: Path)
 
 
 def every_step(env: Any, stream: Any) -> Any:
-    """All kinds of steps side by side in one query; each value says which step it is from."""
+    """All kinds of steps in one query; each value names the step it comes from."""
     named = [make(env, stream).map(lambda value, name=make.__name__: (name, value)) for make in MAKES]
     return named[0].union(*named[1:])
 
@@ -178,7 +178,7 @@ def of_step(values: list[Any], make: Make) -> list[Any]:
 
 @on_every_host(hosts=[SPARK, SPARK_BATCH])
 def test_every_step_commits_once_in_one_query(host: Host, tmp_path: Path) -> None:
-    """The same on Spark, where each start costs seconds: compared with what the same host gives without a crash."""
+    """The same on Spark, where each start takes seconds: compared with the result of the same host without a crash."""
     whole = host.run(lambda env: every_step(env, env.add_source(with_crashes(host, RECORDS, ()))))
     source = with_crashes(host, RECORDS, (4, 7))
     run = host.run_to_files(lambda env: every_step(env, env.add_source(source)), tmp_path)

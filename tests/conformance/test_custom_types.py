@@ -1,4 +1,4 @@
-"""Classes of the program's own as values, keys and state."""
+"""The program's own classes as values, keys and state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys whose 32-bit hashes are equal have runs, calls and questions of their own."""
+"""Keys with equal 32-bit hashes have separate runs, calls and questions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_keys_with_equal_hashes_get_separate_answers(host: Host, tmp_path: Path)
 
 
 def approve_firsts(directory: Path, answered: dict[str, str], patience_s: float) -> None:
-    """A person who approves what the first key of each pair wants, and nothing else."""
+    """A person who approves requests of the first key of each pair, and nothing else."""
     approved = {repr(key) for key, _ in TWINS}
     deadline = time.monotonic() + patience_s
     while len(answered) < 4 and time.monotonic() < deadline:

@@ -1,6 +1,6 @@
-"""A savepoint of one engine starts on the other, with another parallelism, in the middle of everything: sums, windows,
-timers, an agent's memory on pages, a run that waits for a call. What all parts put out together is what one
-undisturbed run puts out, and a call that was answered is not made again."""
+"""A savepoint of one engine is started on the other, with another parallelism, in the middle of everything: sums, windows,
+timers, an agent's memory on pages, a run with a call in flight. The output of all parts together equals that of one
+undisturbed run, and an answered call is not made again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def until(condition: Any, job: JobClient, what: str) -> None:
 
 
 class Part:
-    """One host's share of the chain, from the savepoint of the part before."""
+    """One host's part of the chain, from the savepoint of the previous part."""
 
     def __init__(self, host: Host, folder: Path, number: int, savepoint: str | None, crash: Sentinel) -> None:
         self.host = host
@@ -54,7 +54,7 @@ class Part:
         env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 10))
         items: list[Any] = values(count)
         if self.number:
-            # In the second part, before anything of it is committed: it has to begin from the savepoint once more.
+            # In the second part, before anything of it is committed: it must start from the savepoint again.
             items.insert(STEP + 1, self.crash)
         build(env, TestSource(items, bounded=ends), self.folder, self.out)
         if self.savepoint is not None:
@@ -62,7 +62,7 @@ class Part:
         return env.execute_async("chain")
 
     def counted(self, job: JobClient, count: int) -> None:
-        """Waits until so many inputs went through."""
+        """Waits until this many inputs were processed."""
         wanted = {("counted", key, count // len(KEYS)) for key in KEYS}
         until(lambda: wanted <= set(self.out), job, f"{wanted} on {self.host}, got {self.out}")
 
@@ -73,7 +73,7 @@ class Part:
         return job.stop_with_savepoint(self.folder / f"savepoint-{self.number}")
 
     def interrupted(self) -> None:
-        """Half of its share, then it is stopped; started again, it goes on from its own checkpoint."""
+        """Half of its share, then it is stopped; started again, it continues from its own checkpoint."""
         half = STEP * self.number + STEP // 2
         job = self.start(half)
         self.counted(job, half)
@@ -98,7 +98,7 @@ def undisturbed(folder: Path, count: int) -> list[Any]:
 
 
 def same_state(one: Savepoint, other: Savepoint) -> None:
-    """Whether a savepoint of a running job and one of what it left on the disk agree."""
+    """Whether a savepoint of a running job agrees with one created offline."""
     for savepoint in (one, other):
         savepoint.check()
     assert one.sources == other.sources

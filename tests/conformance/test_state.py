@@ -63,7 +63,7 @@ class AllKinds(KeyedProcessFunction):
 
 
 class Commands(KeyedProcessFunction):
-    """Does to its state what the record says, and shows what is there afterwards."""
+    """Does to its state what the record says, and emits the result."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._value = runtime_context.get_state(ValueStateDescriptor("v"))
@@ -186,7 +186,7 @@ def test_state_belongs_to_its_key_and_step(host: Host) -> None:
 
 
 class AllKindsAgain(KeyedProcessFunction):
-    """Uses names that the step before uses as well."""
+    """Uses the same names as the step before it."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._all = runtime_context.get_list_state(ListStateDescriptor("all"))

@@ -1,5 +1,5 @@
-"""Event time is 64-bit milliseconds: what is outside is an error that names step and record, on every host; what is at
-the edge neither vanishes nor hangs."""
+"""Event time is 64-bit milliseconds: values outside are an error that names step and record, on every host; values at the
+edge neither vanish nor hang."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def second(value: Any, _: int) -> int:
 
 
 class Ahead(WatermarkGenerator):
-    """The watermark that a record asks for."""
+    """The watermark that a record specifies."""
 
     def on_event(self, value: Any, timestamp: int, output: Any) -> None:
         output.emit_watermark(value[1])
@@ -133,7 +133,7 @@ def test_timers_at_the_edges_fire(host: Host, domain: str) -> None:
 
 @on_every_host
 def test_records_at_the_edges_are_kept(host: Host) -> None:
-    """Also behind a delay that would lead below the lowest watermark."""
+    """Also after a delay that would lead below the lowest watermark."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(HIGHEST).with_timestamp_assigner(second)
     records = [("a", LOWEST + 1), ("b", LOWEST + 9), ("c", 0), ("d", HIGHEST - 8), ("e", 0)]
     out = host.run(

@@ -22,7 +22,7 @@ def first(value: Any) -> Any:
 
 
 class TimerPerRecord(KeyedProcessFunction):
-    """Sets a timer 10 ms behind every record; tells of records and timers in the order in which it meets them."""
+    """Sets a timer 10 ms after every record; reports records and timers in the order in which it sees them."""
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 10)
@@ -43,7 +43,7 @@ class TwiceTheSameTimer(KeyedProcessFunction):
 
 
 class DeletedTimer(KeyedProcessFunction):
-    """The second record of a key takes its timer back."""
+    """The second record of a key deletes its timer."""
 
     def process_element(self, value: Any, ctx: Any) -> None:
         if value[2] == "set":
@@ -58,7 +58,7 @@ class DeletedTimer(KeyedProcessFunction):
 
 
 class TimerWithState(KeyedProcessFunction):
-    """Counts per key, and sends the count when event time has passed 100; then the state is gone."""
+    """Counts per key, and emits the count when event time has passed 100; then the state is cleared."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._count = runtime_context.get_state(ValueStateDescriptor("count"))
@@ -105,7 +105,7 @@ class ProcessingTimer(KeyedProcessFunction):
 
 
 class Busy(KeyedProcessFunction):
-    """Notices if a timer and an element of one task ever overlap."""
+    """Detects whether a timer and an element of one task ever overlap."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._inside = False

@@ -60,7 +60,7 @@ class Counted(CoMapFunction):
 
 
 class Reconcile(KeyedCoProcessFunction):
-    """Orders and payments of a key meet; an order without a payment goes to a side output when its time is up."""
+    """Matches orders and payments of a key; an order without a payment goes to a side output when its time is up."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._orders = runtime_context.get_list_state(ListStateDescriptor("orders"))

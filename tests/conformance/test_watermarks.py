@@ -1,4 +1,4 @@
-"""B13: where event time comes from and how far it has come."""
+"""B13: where event time comes from and how it advances."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def second(value: Any, _: int) -> int:
 
 
 class ShowWatermark(KeyedProcessFunction):
-    """Each record with the watermark in force before it; at the very end once more."""
+    """Each record with the watermark in force before it; and again at the very end."""
 
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
         ctx.timer_service().register_event_time_timer(END)
@@ -54,7 +54,7 @@ class ShowWatermark(KeyedProcessFunction):
 
 
 class Punctuated(WatermarkGenerator):
-    """A record marked "!" says how far time has come."""
+    """A record marked "!" determines the watermark."""
 
     def on_event(self, value: Any, timestamp: int, output: Any) -> None:
         if value[2:] == ("!",):
@@ -62,7 +62,7 @@ class Punctuated(WatermarkGenerator):
 
 
 class Periodic(WatermarkGenerator):
-    """The highest timestamp so far, less 5; it has state, which must survive from batch to batch."""
+    """The highest timestamp so far, minus 5; it has state, which must survive from batch to batch."""
 
     def __init__(self) -> None:
         self._highest = -100
@@ -80,7 +80,7 @@ class Assigner(TimestampAssigner):
 
 
 class Gate(KeyedProcessFunction):
-    """Key "a" tells whether its timer at 10 has fired when its next record comes. A record that `seen` describes opens the
+    """Key "a" reports whether its timer at 10 has fired when its next record comes. A record that `seen` describes opens the
     latch."""
 
     def __init__(self, latch: Latch, seen: Callable[[int, bool], bool]) -> None:
@@ -252,7 +252,7 @@ def test_a_later_strategy_replaces_an_earlier_one(host: Host) -> None:
 def test_a_generator_after_several_channels_reaches_the_end_of_time_and_stays_there(
     host: Host, tmp_path: Path
 ) -> None:
-    """Channels end one after another; started again, the program has nothing left to do."""
+    """Channels end one after another; when restarted, the program has nothing left to do."""
     out = tmp_path / "out"
     for _ in range(2):
         env = host.environment(checkpoint_dir=tmp_path / "checkpoints")

@@ -184,7 +184,7 @@ def test_late_records_are_dropped_in_streaming_and_kept_in_batch(host: Host) -> 
 
 @on_every_host
 def test_windows_after_windows(host: Host) -> None:
-    # A window's result has the window's last millisecond as its time: five of them fall into one of 25.
+    # The timestamp of a window's result is the window's last millisecond: five of them are in one of 25.
     records = [("a", stamp) for stamp in range(50)]
     out = windowed(
         host,

@@ -1,4 +1,4 @@
-"""An agent that uses everything around actions: expressions, predicates, settings of an action, resources, secrets."""
+"""An agent that uses everything available to actions: expressions, predicates, settings of an action, resources, secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that are started once per test process, and a fresh place for every test."""
+"""Servers that are started once per test process, and a new place for every test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bucket_server() -> Iterator[BucketServer]:
 
 @pytest.fixture
 def place_of(request: pytest.FixtureRequest, tmp_path: Path) -> MakePlace:
-    """A place of the named kind where no call was ever kept; starts the server that it needs."""
+    """An unused place of the named kind; starts the server that it needs."""
 
     def make(kind: str) -> Place:
         job_id = f"job-{uuid.uuid4().hex[:8]}"

@@ -30,7 +30,7 @@ class ParkedCalls(Agent):
                 await asyncio.sleep(0.05)
             await die_once(self._folder, kills=False)
         else:
-            # Behind the call: its answer is in the log.
+            # After the call: its answer is in the log.
             with (Path(self._folder) / "answered").open("a") as file:
                 file.write(f"{key}\n")
         ctx.send_event(OutputEvent((key, answer)))

@@ -95,7 +95,7 @@ except PackageMissing as error:
 
 
 @pytest.mark.parametrize(
-    ("address", "said", "told"),
+    ("address", "said", "reported"),
     [
         ("postgresql://u:pa%40ss@h/db", "wrong password pa@ss or pa%40ss", "wrong password *** or ***"),
         ("postgresql://u:pa@ss/word@h/db", 'host "ss/word@h" or "word"', 'host "ss/***@h" or "***"'),
@@ -105,6 +105,6 @@ except PackageMissing as error:
     ],
     ids=["quoted", "unquoted", "settings", "bucket", "none"],
 )
-def test_secrets_stay_hidden(address: str, said: str, told: str) -> None:
-    assert redacted(said, address) == told
+def test_secrets_stay_hidden(address: str, said: str, reported: str) -> None:
+    assert redacted(said, address) == reported
     assert not [secret for secret in secrets_of(address) if secret in shown(address)]

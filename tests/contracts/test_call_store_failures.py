@@ -1,4 +1,4 @@
-"""What stores do when the disk is full, the server is away, or somebody took their process for dead."""
+"""What stores do when the disk is full, the server is unavailable, or their process was declared dead."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def assert_tells_no_secret(error: BaseException) -> None:
 
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
-    """One that a test may break."""
+    """A store that a test may break."""
     server = PostgresServer()
     yield server
     server.stop()
@@ -113,7 +113,7 @@ class TestDisks:
 
         seen = read_all(reader, child.owner)
 
-        # What was appended in vain may be there in part, from its beginning.
+        # A prefix of the failed append may be stored.
         assert seen in ([b"before", b"after"], [b"before", b"fits", b"after"])
 
     def test_a_replacement_that_fails_leaves_the_old_ones(self, opened: Opened, place: Place) -> None:
@@ -146,7 +146,7 @@ class TestPostgres:
         assert read_all(reader, writer.owner) == [b"2"]
         assert reader.alive(writer.owner)
         until(lambda: locks(own_server) == 1)
-        # Beyond the time in which nobody is judged after a restart.
+        # Longer than the grace period after a restart.
         until(lambda: uptime_s(own_server) > 2 * LEASE_S)
         assert reader.alive(writer.owner)
         writer.close()
@@ -214,7 +214,7 @@ class TestPostgres:
                 store.append([b"2"], sync=True)
         finally:
             own_server.thaw()
-        # The group of the failed append may have been on its way: it is neither overtaken nor overwritten.
+        # The group of the failed append may have been in flight: it is neither overtaken nor overwritten.
         store.append([b"3"], sync=True)
         reader = PostgresCallStore(own_server.dsn, "frozen")
         assert read_all(reader, store.owner) in ([b"1", b"3"], [b"1", b"2", b"3"])
@@ -296,7 +296,7 @@ class TestPostgres:
             where = caught.value.message.partition(" where ")[2]
             connection.execute(f"delete from emberflow_call_records where {where}")  # pyright: ignore[reportArgumentType, reportCallIssue]
             assert read_all(reader, writer.owner) == [b"second"]
-            # As the version before wrote it.
+            # In the format of the previous version.
             connection.execute(
                 f"insert into emberflow_call_records (owner_id, number, records) values ({owner_id}, 9, %s)",  # pyright: ignore[reportArgumentType]
                 (b"\x03\0\0\0old",),
@@ -336,7 +336,7 @@ class TestBuckets:
                 with suppress(CallLogFailed):
                     store.close()
 
-        # Side by side: the client library tries for seconds before it gives up.
+        # Concurrently: the client library retries for seconds before it gives up.
         with ThreadPoolExecutor(len(attempts)) as pool:
             running = [
                 pool.submit(failing, attempt, store) for attempt, store in zip(attempts, stores, strict=True)

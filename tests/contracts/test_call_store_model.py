@@ -91,7 +91,7 @@ class Stores(RuleBasedStateMachine):
         part = self.parts[who]
         part.store.close()
         part.settle()
-        # What a look at all owners has told a moment ago may answer once.
+        # The result of a recent look at all owners may be reused once.
         alive = [self.reader.store.alive(part.store.owner) for _ in range(2)]
         assert not alive[-1]
         self.ended.append(part)
@@ -111,7 +111,7 @@ class Stores(RuleBasedStateMachine):
             part = parts[owner]
             assert in_order(records, part.history)
             reader.seen.setdefault(owner, []).extend(records)
-            # Again only what a replacement has moved.
+            # Only what a replacement has moved may be returned again.
             assert Counter(reader.seen[owner]) <= Counter(part.history)
         for owner, part in parts.items():
             assert set(part.synced) <= set(reader.seen.get(owner, []))

@@ -1,4 +1,4 @@
-"""What every store of durable calls promises, on every kind of store, with real processes and real servers (A15)."""
+"""The contract of every store of durable calls, on every kind of store, with real processes and real servers (A15)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.parametrize("place", KINDS, indirect=True)
 
-# As often as it took to find every reader that misses something, and some more.
+# Enough repetitions to find every reader that misses something, and some more.
 READS = {"files": 3_000, "objects": 100, "bucket": 30, "postgres": 30}
 
 
 def elsewhere(place: Place, owner: str) -> None:
-    """The process seems to run on another machine; only files tell the difference."""
+    """The process seems to run on another machine; only the file store can tell the difference."""
     if place.kind == "files":
         (place.folder / f"{owner}.lease").write_bytes(b"another machine")
 
@@ -149,7 +149,7 @@ class TestReplace:
 
 
 class TestReadingWhatMoves:
-    """A reader that comes while records go from one place to another finds them at one of the two."""
+    """A reader that reads while records are moved finds them in one of the two places."""
 
     def test_a_part_is_replaced(self, place: Place) -> None:
         with appender(place, "replace-for-ever") as child:
@@ -229,7 +229,7 @@ class TestProcesses:
             elsewhere(place, child.owner)
             elsewhere(place, other.owner)
             other.signal(signal.SIGSTOP)
-            # As long as it takes to declare one dead that does not beat.
+            # As long as it takes to declare a process dead that sends no heartbeats.
             until(lambda: [reader.alive(child.owner), reader.alive(other.owner)] == [True, False])
             assert reader.alive(child.owner)
 

@@ -1,4 +1,4 @@
-"""What every store of micro-batches' decisions promises, with real servers (A13, A15)."""
+"""The contract of every store of micro-batches' decisions, with real servers (A13, A15)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from emberflow.durable.stores.postgres_decisions import PostgresDecisions
 from tests.support.call_stores.places import KINDS, Opened, Place
 
 everywhere = pytest.mark.parametrize("place", KINDS, indirect=True)
-# Buckets cannot be asked to write an object once: `object_decisions.py`.
+# Buckets cannot create an object only once: `object_decisions.py`.
 where_one_wins = pytest.mark.parametrize("place", ["files", "postgres"], indirect=True)
 
 

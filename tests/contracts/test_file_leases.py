@@ -1,4 +1,4 @@
-"""On one machine a held lock is proof of life, however late a heartbeat is; and only a held one is."""
+"""On one machine a held lock proves that a process is alive, however late its heartbeat is; nothing else does."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_action_of_a_process_with_a_late_heartbeat_is_not_started_again(
     assert not other.claim(ACTION)
     assert lease.exists()
     late.close()
-    much_later(monkeypatch)  # What was seen of it is asked again.
+    much_later(monkeypatch)  # What was cached about it is checked again.
     other.begin(3)
     assert other.claim(ACTION)
     other.close()

@@ -1,4 +1,4 @@
-"""A job whose durable calls are kept in a database or a bucket: a call that has ended is not made again (A14, A15)."""
+"""A job whose durable calls are kept in a database or a bucket: a finished call is not made again (A14, A15)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A savepoint holds the durable calls of runs in flight, wherever the job keeps them, and the job that starts from it
-finds them, wherever that one keeps its own (A15, C5)."""
+"""A savepoint contains the durable calls of runs in flight, wherever the job stores them, and the job that starts from it
+finds them, wherever it stores its own (A15, C5)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from tests.support.waiting import until
 
 INPUTS = [("a", 1), ("b", 2), ("c", 3)]
 NEEDS_ADDRESS = ("postgres", "bucket")
-"""Stores whose address in these tests holds a password."""
+"""Stores whose address contains a password in these tests."""
 
 
 class TwoBills(Agent):
-    """Between its two calls a run waits until there is a file."""
+    """Between its two calls a run waits until a file exists."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class TwoBills(Agent):
 
 
 def address_of(kind: str, place_of: MakePlace) -> str:
-    """Of a call store; the empty one stands for the checkpoint directory."""
+    """The address of a call store; the empty one means the checkpoint directory."""
     if kind == "directory":
         return ""
     place = place_of(kind)
@@ -117,7 +117,7 @@ def test_answers_are_copied_with_the_savepoint(
 
 
 def test_a_job_that_moves_its_log_back_needs_no_address(tmp_path: Path) -> None:
-    """What was left behind about the place of the log is that of the last start."""
+    """The recorded place of the log is that of the last start."""
     for name in ("elsewhere", ""):
         address = str(tmp_path / name) if name else ""
         job = start(LOCAL, tmp_path, "first", address)
@@ -162,7 +162,7 @@ def copied(path: Path) -> list[bytes]:
 
 
 class Listing(PartFiles):
-    """Something happens between its first listing and the reading of what is listed."""
+    """Something happens between its first listing and the reading of the listed files."""
 
     def __init__(self, directory: Path, happens: Callable[[], object]) -> None:
         super().__init__(directory, "reader")
@@ -225,7 +225,7 @@ Steps = st.lists(
 def test_a_copy_has_everything_that_is_in_the_store(
     steps: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """However often it is begun again, while processes append and drop what they need no more."""
+    """However often it is started again, while processes append and drop records."""
     folder = tmp_path_factory.mktemp("copy")
     stores = [FileCallStore(folder / "calls") for _ in range(3)]
     kept: list[list[bytes]] = [[], [], []]

@@ -119,13 +119,13 @@ def test_a_hold_is_sent_again_when_the_same_process_repeats_a_batch() -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         query = MicroBatches(graph(behind=True), Path(folder), monkeypatch)
         try:
-            told: list[int] = []
+            reported: list[int] = []
             for batch in (0, 0, 1):
                 _, stage = worker_process.open_stage(query._data, 1, 0)
                 stage.exits.new_batch(0, 0)
                 stage.begin_batch(batch)
                 stage.hold(2, 5, 5)
-                told.append(len(stage.exits.take_rows()))
+                reported.append(len(stage.exits.take_rows()))
         finally:
             query.end()
-    assert told == [4, 4, 0]
+    assert reported == [4, 4, 0]

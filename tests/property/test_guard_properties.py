@@ -57,12 +57,12 @@ def sorry(event: Event, ctx: Any) -> None:
     ctx.send_event(OutputEvent((ctx.key, number, "sorry", error.error_type, error.attempts)))
 
 
-async def mend(event: ErrorEvent, ctx: Any) -> None:
+async def repair(event: ErrorEvent, ctx: Any) -> None:
     number = event.event.get_attr("input")[1]
     await Turn()
     if number % 8 == 7:
-        raise ValueError("cannot be mended")
-    ctx.send_event(OutputEvent((ctx.key, number, "mended", event.action, event.error_type)))
+        raise ValueError("cannot be repaired")
+    ctx.send_event(OutputEvent((ctx.key, number, "repaired", event.action, event.error_type)))
 
 
 async def remind(event: Event, ctx: Any) -> None:
@@ -76,7 +76,7 @@ def agent() -> Agent:
     made = Agent("guarded").add_budget(Budget(tokens=TOKENS, per="key")).add_budget(Budget(tokens=PER_RUN))
     retry = Retry(attempts=ATTEMPTS, backoff_ms=0, on=(ConnectionError,))
     made.add_action("work", [InputEvent], work, retry=retry, fallback="sorry")
-    made.add_action("sorry", [], sorry).add_action("mend", [ErrorEvent], mend)
+    made.add_action("sorry", [], sorry).add_action("repair", [ErrorEvent], repair)
     return made.add_action("reminder", ["reminder"], remind)
 
 
@@ -118,7 +118,7 @@ def modelled(inputs: list[Input]) -> dict[str, Key]:
             key.memory.setdefault("sorry", []).append(number)
             key.outputs.append((name, number, "sorry", error, attempts))
         elif number % 8 != 7:
-            key.outputs.append((name, number, "mended", "sorry", "KeyError"))
+            key.outputs.append((name, number, "repaired", "sorry", "KeyError"))
     for name, key in keys.items():
         for _, number in sorted(key.later, key=lambda item: item[0]):
             key.runs += 1
@@ -192,5 +192,5 @@ def test_the_local_engine_with_checkpoints_and_crashes_anywhere(crashes: list[in
     outputs, reminders = guarded(inputs)
     assert run.starts == len(crashes) + 1
     assert sorted(run.values, key=str) == sorted([*outputs, *reminders], key=str)
-    told = [value for value in run.values if value[2] in ("done", "sorry", "mended")]
-    assert per_key(told) == per_key([value for value in outputs if value[2] != "letter"])
+    reported = [value for value in run.values if value[2] in ("done", "sorry", "repaired")]
+    assert per_key(reported) == per_key([value for value in outputs if value[2] != "letter"])

@@ -1,8 +1,8 @@
-"""A job whose processes can be stopped at a chosen step of a commit, for whoever then kills them all.
+"""A job whose processes can be stopped at a chosen step of a commit, so that a test can kill them all there.
 
-Its calls take longer than a batch waits the first time they are made, and are answered at once when they are made again:
-a repeated batch finds ended what the batch before it had parked. `arm` names the step; whichever process of the job comes
-to it first leaves a mark and stands still.
+The first time a call is made it takes longer than a batch waits; when it is repeated it is answered at once: a repeated
+batch finds that the actions parked by the previous attempt have ended. `arm` names the step; the first process of the job
+that reaches it leaves a mark and stops.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ FileDecisions.decide = _decide_then_step
 
 
 async def slow_once(folder: str, name: str) -> str:
-    """Slower than a batch waits, the first time; at once when it is made again."""
+    """Slower than a batch waits the first time; answered at once when it is repeated."""
     path = Path(folder) / "made" / name
     first = not path.exists()
     with path.open("a") as file:
@@ -123,7 +123,7 @@ async def slow_once(folder: str, name: str) -> str:
 
 
 class Desk(Agent):
-    """An input is (key, number); the key says what becomes of it."""
+    """An input is (key, number); the key determines what happens to it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class Desk(Agent):
 
 
 class Echo(KeyedProcessFunction):
-    """Everything once more, when processing time has moved on."""
+    """Emits everything once more when processing time has advanced."""
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         service = ctx.timer_service()
@@ -164,7 +164,7 @@ class Echo(KeyedProcessFunction):
 
 
 class EachBatch:
-    """For foreachBatch: a file per batch; a batch that has its file is dropped, as sinks do it."""
+    """For foreachBatch: one file per batch; a batch that already has its file is skipped, like sinks do."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -190,11 +190,11 @@ GATE = "gate"
 
 
 class GatedSource(DataGeneratorSource):
-    """Gives no more inputs than the test has let in: whatever the machine's speed, some are left for every step."""
+    """Returns no more inputs than the test has released: whatever the machine's speed, some are left for every step."""
 
     def __init__(self, folder: Path) -> None:
         pace = RateLimiterStrategy.per_second(6)
-        # Without an end: only such a job takes in letters that are redriven.
+        # Unbounded: only such a job processes redriven letters.
         super().__init__(made_input, count=None, rate_limiter_strategy=pace, parallelism=1)
         self._gate = folder / GATE
 
@@ -204,7 +204,7 @@ class GatedSource(DataGeneratorSource):
 
 
 def let_in(folder: Path, more: int = 0) -> int:
-    """How many inputs may come; `more` than before, up to all."""
+    """How many inputs may be read; `more` than before, up to all."""
     gate = folder / GATE
     allowed = min((int(gate.read_text()) if gate.exists() else 0) + more, INPUTS)
     if more:

@@ -1,4 +1,4 @@
-"""The job of `aimed_kills.py` on Spark as a process of its own: `aimed_program.py FOLDER SINK`, where SINK is `files`,
+"""The job of `aimed_kills.py` on Spark as a separate process: `aimed_program.py FOLDER SINK`, where SINK is `files`,
 `parquet` or `each-batch`."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def to_files(env: StreamExecutionEnvironment, outputs: Any, folder: Path) -> Non
 
 
 def to_query(outputs: Any, folder: Path, sink: str) -> None:
-    """A query of the user's own; it ends when the test has seen enough."""
+    """A query started by the user; it ends when the test is done."""
     rows = outputs.map(as_row).to_dataframe("kind string, key string, number long, answer string, seen long")
     writer = rows.writeStream.option("checkpointLocation", str(folder / "spark"))
     writer = writer.trigger(processingTime="500 milliseconds")

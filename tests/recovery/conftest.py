@@ -1,4 +1,4 @@
-"""What all recovery tests compare with."""
+"""The expected output that all recovery tests compare with."""
 
 from __future__ import annotations
 

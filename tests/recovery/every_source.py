@@ -1,6 +1,6 @@
 """A program that reads every kind of source, each with as many channels as it can have; may fail once at a given value.
 
-As a process: `every_source.py ENGINE FOLDER PARALLELISM [VALUE raise|kill]`. `FOLDER/failed` says that it did.
+As a process: `every_source.py ENGINE FOLDER PARALLELISM [VALUE raise|kill]`. `FOLDER/failed` records that it did.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXPECTED = sorted(
 
 
 class FailOnce(MapFunction):
-    """Raises, or kills the program with its workers, when it first meets a value."""
+    """Raises, or kills the program with its workers, when it first receives a value."""
 
     def __init__(self, folder: Path, value: str, how: str) -> None:
         self._marker = folder / "failed"

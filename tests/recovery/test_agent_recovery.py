@@ -1,4 +1,4 @@
-"""Agents with calls in flight: checkpoints do not wait for them, and what a crash loses is called again."""
+"""Agents with calls in flight: checkpoints do not wait for them, and calls lost in a crash are made again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HOSTS = {"file": LOCAL, "sqlite": LOCAL_SQLITE}
 
 
 class Waiting(Agent):
-    """Memory is changed before, between and behind two slow calls."""
+    """Memory is changed before, between and after two slow calls."""
 
     def __init__(self, wait_s: float = 0.3) -> None:
         super().__init__("waiting")
@@ -94,7 +94,7 @@ def undisturbed() -> dict[Any, list[Any]]:
 
 
 def stored(folder: Path) -> tuple[Checkpoint | None, dict[str, dict[Any, dict[str, Any]]]]:
-    """The newest checkpoint and its entries, of either backend."""
+    """The newest checkpoint and its entries, from either backend."""
     database = folder / "state.db"
     if not database.exists():
         for path in sorted((folder / "local").glob("chk-*.ckpt"), reverse=True):
@@ -117,7 +117,7 @@ def stored(folder: Path) -> tuple[Checkpoint | None, dict[str, dict[Any, dict[st
 
 
 def runs_in(folder: Path) -> dict[Any, Any]:
-    """Keys that the newest checkpoint has in flight."""
+    """Keys that are in flight in the newest checkpoint."""
     _, entries = stored(folder)
     return {key: entry[RUN] for keys in entries.values() for key, entry in keys.items() if RUN in entry}
 
@@ -175,7 +175,7 @@ def test_a_killed_process_with_calls_in_flight(
         process = started(backend, tmp_path)
         until(lambda process=process: runs_in(tmp_path / "checkpoints") or process.poll() is not None)
         time.sleep(pauses.uniform(0, 0.25))
-        # A process that is already at its end has shown nothing, but does no harm either.
+        # A process that has already finished shows nothing, but does no harm either.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -205,7 +205,7 @@ def main(backend: str, folder: str) -> None:
 
 
 class Gate(Agent):
-    """Inputs of the key "slow" wait until a file is there."""
+    """Inputs of the key "slow" wait until a file exists."""
 
     def __init__(self, file: Path) -> None:
         super().__init__("gate")
@@ -246,7 +246,7 @@ def test_a_slow_key_delays_neither_other_keys_nor_checkpoints(bounded: bool, tmp
     [(1, 1), (1, 2), (2, 1), (2, 2)],
 )
 def test_a_stopped_job_continues_with_another_parallelism(before: int, after: int, tmp_path: Path) -> None:
-    """Stopped while its input has ended and one call is in flight: every subtask comes to its end afterwards."""
+    """Stopped after its input has ended and with one call in flight: every subtask finishes afterwards."""
     gate = tmp_path / "gate"
     source = TestSource([("slow", 1), *QUICK, ("slow", 2)])
     host = replace(LOCAL_2, parallelism=before)
@@ -301,7 +301,7 @@ if __name__ == "__main__":
 
 
 def test_checkpoints_do_not_bypass_the_limit(tmp_path: Path) -> None:
-    """A full agent lets a checkpoint pass without waiting for its calls, and reads no more for it."""
+    """An agent at its limit lets a checkpoint complete without waiting for its calls, and reads no more because of it."""
     read: list[int] = []
 
     def note(value: Any) -> Any:
@@ -330,5 +330,5 @@ def test_checkpoints_do_not_bypass_the_limit(tmp_path: Path) -> None:
 
 
 def checkpoints(folder: Path) -> int:
-    """The number of the newest one."""
+    """The number of the newest checkpoint."""
     return max((int(path.stem.split("-")[1]) for path in folder.rglob("chk-*.ckpt")), default=-1)

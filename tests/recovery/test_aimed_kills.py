@@ -1,6 +1,6 @@
 """All processes are killed at every single step between the first staged row and Spark's commit of a micro-batch, with
-runs parked, delayed events, processing-time timers, an approval and a redriven letter that come meanwhile: nothing is
-lost, repeated or out of order (A13, A14, C5)."""
+parked runs, delayed events, processing-time timers, an approval and a redriven letter in between: nothing is lost,
+repeated or out of order (A13, A14, C5)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tests.recovery.torture.processes import kill_session, until
 PROGRAM = "tests.recovery.aimed_program"
 HANG_GUARD_S = 900
 SHARE = 15
-"""Inputs that are let in at a time."""
+"""Inputs that are released at a time."""
 
-# Nothing but a guard: a dozen starts of Spark on a machine that is eight times slower.
+# Only a guard: a dozen starts of Spark on a machine that is eight times slower.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(4 * HANG_GUARD_S)]
 
 
@@ -49,7 +49,7 @@ def ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def act(folder: Path) -> None:
-    """What people do while the job is down: they answer, and ask for another try of a letter."""
+    """What people do while the job is down: they answer the question, and redrive a letter."""
     checkpoint = folder / "checkpoint"
     for question in (checkpoint / APPROVALS_FOLDER).glob("*.question.json"):
         if not question.with_name(question.name.replace(".question.", ".answer.")).exists():
@@ -61,8 +61,8 @@ def act(folder: Path) -> None:
 
 
 def strike(folder: Path, step: str, sink: str = "files", in_repetition: bool = False) -> None:
-    """Start the job and kill all its processes at the step; then people act. Inputs are let in before and after the step is
-    chosen: calls that were never made before are parked by then, and there is more to commit for certain."""
+    """Starts the job and kills all its processes at the step; then people act. Inputs are released before and after the step
+    is chosen: calls that were never made before are parked by then, and there is certainly more to commit."""
     wanted = made(folder) + 2
     let_in(folder, SHARE)
     if in_repetition:
@@ -120,7 +120,7 @@ def test_each_batch_is_killed_between_the_users_commit_and_sparks(tmp_path: Path
 
 @pytest.mark.nightly
 def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Path) -> None:
-    """Spark's own file sink has committed a batch that Spark cannot: it finds a directory in the place of its file."""
+    """Spark's own file sink has committed a batch that Spark cannot commit: there is a directory in place of its file."""
     for _ in range(2):
         let_in(tmp_path, SHARE)
         process = start(tmp_path, "parquet")
@@ -148,7 +148,7 @@ def test_parquet_of_spark_is_stopped_between_its_commit_and_sparks(tmp_path: Pat
 
 
 def committed_parquet(folder: Path) -> list[Any]:
-    """What Spark's file sink has committed, by its own log, which repeats what it has put together."""
+    """What Spark's file sink has committed, according to its own log, which repeats entries when it is compacted."""
     paths: set[str] = set()
     for entry in (folder / "_spark_metadata").glob("[0-9]*"):
         lines = entry.read_text().splitlines()[1:]
@@ -159,7 +159,7 @@ def committed_parquet(folder: Path) -> list[Any]:
 
 
 def finish(folder: Path, sink: str, complete: Callable[[], bool]) -> None:
-    """Until there is all that must be, and then for a while in which more would still come."""
+    """Waits until all expected output exists, and then for a while in which more would appear."""
     process = start(folder, sink)
     try:
         until(lambda: (act(folder), complete() or ended(process))[1], HANG_GUARD_S)
@@ -172,7 +172,7 @@ def finish(folder: Path, sink: str, complete: Callable[[], bool]) -> None:
 
 
 def of_a_query() -> list[tuple[Any, ...]]:
-    """A DataFrame holds the outputs; dead letters are not kept, and so not tried again."""
+    """A DataFrame contains the outputs; dead letters are not stored, and so cannot be redriven."""
     return [item for item in expected() if item[1] != "letter"]
 
 

@@ -1,4 +1,5 @@
-"""Every kind of file that a job stores is damaged between two starts: the job refuses, naming it, or goes on unharmed."""
+"""Every kind of file that a job stores is damaged between two starts: the job names it and refuses to start, or continues
+unharmed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tests.support.recovery.damage_cases import DAMAGES, KINDS, LOCAL, SAME, SIN
 
 @pytest.fixture(scope="module", params=LOCAL)
 def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A job that was killed in the middle, in the folder that it must be in when it goes on."""
+    """A job that was killed in the middle, in the folder that it must be in when it continues."""
     host: str = request.param
     folder = tmp_path_factory.mktemp(host) / "job"
     folder.mkdir()
@@ -33,10 +34,10 @@ def interrupted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def undamaged(interrupted: tuple[str, Path]) -> tuple[list[object], list[int]]:
-    return go_on(*interrupted)
+    return resume(*interrupted)
 
 
-def go_on(host: str, folder: Path) -> tuple[list[object], list[int]]:
+def resume(host: str, folder: Path) -> tuple[list[object], list[int]]:
     engine, _, backend = host.partition("-")
     damage_program.run(folder, engine, backend)
     return sorted(read_committed(folder / "output"), key=repr), damage_program.billed(folder)
@@ -55,18 +56,18 @@ def test_a_damaged_file(
     path = kind.newest(folder)
     strike(path, damage)
     try:
-        outcome, told = SAME, ""
-        assert go_on(host, folder) == undamaged
+        outcome, reported = SAME, ""
+        assert resume(host, folder) == undamaged
     except EmberflowError as error:
-        outcome, told = f"`{type(error).__name__}`", str(error)
-    assert outcome in kind.outcomes[DAMAGES.index(damage)].split(", or "), told
+        outcome, reported = f"`{type(error).__name__}`", str(error)
+    assert outcome in kind.outcomes[DAMAGES.index(damage)].split(", or "), reported
     if outcome != SAME:
-        # What is staged has been moved by the start that found it damaged.
+        # Staged files have been moved by the start that found them damaged.
         names = [str(path), str(path.parent), str(path).removesuffix("-wal"), f"/{path.name}"]
         if outcome == SINK:
             names = [str(folder / "output")]
-        assert any(name in told for name in names), told
-        assert "what to do: " in told
+        assert any(name in reported for name in names), reported
+        assert "what to do: " in reported
 
 
 def test_every_file_has_a_row_in_the_table(

@@ -1,7 +1,7 @@
-"""The same as test_damage.py on Spark: one job is killed once, every case starts again from a copy, in one session.
+"""Like test_damage.py, on Spark: one job is killed once, and every case starts again from a copy, in one session.
 
-Representative cases, because a start costs seconds: what the driver refuses before a query runs, what Spark refuses, and one
-start with everything damaged at once that is to do no harm.
+Representative cases, because a start takes seconds: what the driver rejects before a query runs, what Spark rejects, and
+one start with all harmless damage at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.recovery.damage_cases import HARMLESS_ON_SPARK, REFUSED_ON_SP
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
 
 
-def go_on(folder: Path, spark: Any) -> tuple[list[object], list[int]]:
+def resume(folder: Path, spark: Any) -> tuple[list[object], list[int]]:
     damage_program.run(folder, "spark", "", spark)
     return sorted(read_committed(folder / "output"), key=repr), damage_program.billed(folder)
 
@@ -34,7 +34,7 @@ def newest(folder: Path, pattern: str) -> Path:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job that was killed once; its files are copied from beside it for every case."""
+    """A job that was killed once; its files are copied for every case."""
     folder = tmp_path_factory.mktemp("spark") / "job"
     folder.mkdir()
     imports = "import pathlib; from tests.support.recovery.damage_program import run"
@@ -65,7 +65,7 @@ def refuse_all(folder: Path, cases: list[tuple[str, str]]) -> None:
         path = newest(restored(folder), pattern)
         strike(path, damage)
         with pytest.raises(CorruptData) as caught:
-            go_on(folder, shared_session())
+            resume(folder, shared_session())
         assert str(path) in str(caught.value), f"{pattern}, {damage}"
         assert caught.value.way_out
 
@@ -86,7 +86,7 @@ def test_harmless_damage(interrupted: Path) -> None:
     (folder / "checkpoints" / "hold").touch()
     (folder / "checkpoints" / "client").mkdir(exist_ok=True)
     (folder / "checkpoints" / "client" / "0000000001.batch").write_bytes(b"?")
-    output, calls = go_on(folder, shared_session())
+    output, calls = resume(folder, shared_session())
     assert uncovered(folder) == []
     numbers = [number for number in range(damage_program.NUMBERS) if number != 3]
     assert calls == numbers, "each call was made once"

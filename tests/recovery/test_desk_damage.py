@@ -1,4 +1,4 @@
-"""Questions, answers and redriven letters are damaged between two starts: nobody is given another answer or another input."""
+"""Questions, answers and redriven letters are damaged between two starts: no action gets a wrong answer or a wrong input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stopped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_every_file_has_a_row_in_the_table(stopped: tuple[str, Path]) -> None:
     backend, folder = stopped
     assert uncovered(folder.with_name("kept")) == []
-    assert desk_program.go_on(folder, backend) == EXPECTED
+    assert desk_program.resume(folder, backend) == EXPECTED
     assert uncovered(folder) == []
 
 
@@ -42,11 +42,11 @@ def test_a_damaged_file(kind: Kind, damage: str, stopped: tuple[str, Path]) -> N
     strike(path, damage)
     left = path.read_bytes() if path.exists() else None
     try:
-        assert desk_program.go_on(folder, backend) == EXPECTED
-        outcome, told = OPEN if (folder / "asked again").exists() else SAME, ""
+        assert desk_program.resume(folder, backend) == EXPECTED
+        outcome, reported = OPEN if (folder / "asked again").exists() else SAME, ""
     except EmberflowError as error:
-        outcome, told = f"`{type(error).__name__}`", str(error)
-        assert str(path) in told
-        assert "what to do: " in told
+        outcome, reported = f"`{type(error).__name__}`", str(error)
+        assert str(path) in reported
+        assert "what to do: " in reported
         assert (path.read_bytes() if path.exists() else None) == left, "nothing is removed"
-    assert outcome == kind.outcomes[DAMAGES.index(damage)], told
+    assert outcome == kind.outcomes[DAMAGES.index(damage)], reported

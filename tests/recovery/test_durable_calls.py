@@ -1,4 +1,4 @@
-"""A call that has ended is not made again, whatever happens afterwards (A14)."""
+"""A finished call is not made again, whatever happens afterwards (A14)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Every kind of source gives its input exactly once, whichever micro-batch fails, and however: also the first one, which
-Spark repeats from positions that it did not store itself."""
+"""Every kind of source is read exactly once, whichever micro-batch fails and however: also the first one, which Spark
+repeats from positions that it did not store itself."""
 
 from __future__ import annotations
 

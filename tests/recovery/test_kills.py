@@ -1,5 +1,5 @@
-"""Processes are killed with SIGKILL, or stopped with Ctrl-C, in the middle of their work; what is committed in the end equals
-an undisturbed run, and no process is left behind."""
+"""Processes are killed with SIGKILL, or stopped with Ctrl-C, while they are working; the committed output finally equals
+that of an undisturbed run, and no process is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.recovery.processes import HANG_GUARD_S, PROGRAM, committed, f
 
 
 def until_more_is_committed(process: subprocess.Popen[str], folder: Path) -> None:
-    """Disturb while output is being committed, not while the program is still starting."""
+    """Interrupts while output is being committed, not while the program is still starting."""
     before = len(committed(folder))
     deadline = time.monotonic() + HANG_GUARD_S
     while len(committed(folder)) == before and process.poll() is None:
@@ -43,7 +43,7 @@ def interrupt(engine: str, folder: Path, *extra: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A shell that runs the tests in the background has them ignore Ctrl-C, and whatever they start.
+        # A shell that runs the tests in the background makes them, and everything they start, ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until_more_is_committed(process, folder)
@@ -58,7 +58,7 @@ def interrupt(engine: str, folder: Path, *extra: str) -> None:
 
 
 def processes_of_session(session_id: int) -> list[str]:
-    """Command lines of everything that was started from a session leader, however deep."""
+    """Command lines of all processes started by a session leader, directly or indirectly."""
     found: list[str] = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -89,9 +89,9 @@ def test_local_job_ends_on_ctrl_c(tmp_path: Path, undisturbed: list[str]) -> Non
 def test_a_spark_job_continues_after_ctrl_c_a_killed_driver_and_a_killed_worker(
     tmp_path: Path, undisturbed: list[str]
 ) -> None:
-    """One job, disturbed in each of its starts: a start of Spark costs more than all the rest."""
+    """One job, interrupted in each of its starts: starting Spark takes longer than everything else."""
     marker = tmp_path / "killed"
-    # Whichever start comes to the middle of the input.
+    # In whichever start reaches the middle of the input.
     in_the_middle = ("--kill-worker-once", str(marker))
     interrupt("spark", tmp_path, *in_the_middle)
     kill_driver("spark", tmp_path, 0.3, *in_the_middle)

@@ -1,4 +1,4 @@
-"""Two processes on one checkpoint directory: the second is refused, and one that was replaced commits nothing more."""
+"""Two processes on one checkpoint directory: the second is rejected, and one that was replaced commits nothing more."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_suspended_process_that_was_replaced_commits_nothing(
         until_committed(first, tmp_path)
         os.killpg(first.pid, signal.SIGSTOP)
 
-        # Its lock is held while it stands still.
+        # Its lock is held while it is suspended.
         refused, _ = start(engine, tmp_path).communicate(timeout=HANG_GUARD_S)
         assert "CheckpointInUse [EF3004]" in refused
         assert f"is in use by process {first.pid} on " in refused
@@ -71,7 +71,7 @@ def test_a_suspended_process_that_was_replaced_commits_nothing(
         if first.poll() is None:
             os.killpg(first.pid, signal.SIGKILL)
             first.communicate()
-    # The directory is in order: a finished job that is started again has nothing to do.
+    # The directory is intact: a finished job that is started again has nothing to do.
     finish(start(engine, tmp_path))
     assert committed(tmp_path) == undisturbed
 

@@ -1,4 +1,4 @@
-"""A slow call holds back neither another key nor the next micro-batch, and is made once (A13, A14)."""
+"""A slow call delays neither another key nor the next micro-batch, and is made once (A13, A14)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_worker_is_killed_while_calls_are_parked(host: Host, tmp_path: Path) -
 
 @on_every_host(hosts=[SPARK])
 def test_a_job_is_stopped_while_calls_are_parked(host: Host, tmp_path: Path) -> None:
-    """In the same session the workers live on: calls in flight are taken over, not made again."""
+    """In the same session the workers keep running: calls in flight are taken over, not made again."""
     inputs = [("fails", 1, [0.1, 1.5, -2])]
     inputs += [(f"slow{number}", 1, [0.2, 6.0]) for number in range(6)]
     with pytest.raises(ActionFailed, match="a crash"):
@@ -75,7 +75,7 @@ def test_a_job_is_stopped_while_calls_are_parked(host: Host, tmp_path: Path) -> 
 
 
 class OnlyTheEnd(WatermarkGenerator):
-    """Says nothing; a channel's end is passed on without it."""
+    """Emits no watermarks; a channel's end is passed on without it."""
 
     def on_event(self, value: Any, timestamp: int, output: Any) -> None:
         pass
@@ -83,7 +83,7 @@ class OnlyTheEnd(WatermarkGenerator):
 
 @on_every_host(hosts=[SPARK])
 def test_the_end_of_the_input_does_not_overtake_a_parked_run(host: Host, tmp_path: Path) -> None:
-    """With a generator behind the agent that replaces its watermarks: windows wait for what is parked."""
+    """With a generator after the agent that replaces its watermarks: windows wait for parked runs."""
     inputs = [("slow", 1, [2.5]), *((f"fast{number}", 1, [0.05]) for number in range(5))]
     env = host.environment(checkpoint_dir=tmp_path / "checkpoints")
     agents_env = AgentsExecutionEnvironment.get_execution_environment(env)

@@ -1,4 +1,4 @@
-"""Restart strategies: by an injected clock, and by jobs that fail and go on from their latest checkpoint."""
+"""Restart strategies: with an injected clock, and with jobs that fail and continue from their latest checkpoint."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_failed_job_continues_from_its_latest_checkpoint(host: Host, tmp_path:
 
 
 def words() -> list[Any]:
-    """Crashes are made anew for every test: each strikes once."""
+    """Crashes are created for every test: each happens once."""
     return ["a", "b", "a", Crash(), "b", "a", Cut(), "c", Crash(), "a"]
 
 
@@ -136,7 +136,7 @@ def test_without_a_checkpoint_directory_state_is_kept_as_long_as_the_job_runs() 
 
 @pytest.mark.parametrize("mode", CheckpointingMode, ids=lambda mode: mode.value)
 def test_at_least_once_shows_results_before_their_checkpoint(mode: CheckpointingMode, tmp_path: Path) -> None:
-    """No checkpoint comes before the crash, so everything is made again."""
+    """There is no checkpoint before the crash, so everything is repeated."""
     out: list[Any] = []
     env = LOCAL.environment(checkpoint_dir=tmp_path / "checkpoints").enable_checkpointing(3_600_000, mode)
     env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 0))
@@ -187,7 +187,7 @@ def test_a_job_that_waits_for_its_restart_can_be_canceled(tmp_path: Path) -> Non
 def test_a_killed_job_continues_from_an_offline_savepoint(
     tmp_path: Path, undisturbed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Output, state, timers and windows: nothing is lost, nothing comes twice, with another parallelism."""
+    """Output, state, timers and windows: nothing is lost or repeated, with another parallelism."""
     process = start("local", "STREAMING", tmp_path)
     ends = time.monotonic() + 500
     while len(committed(tmp_path)) < 60:

@@ -1,4 +1,4 @@
-"""A file of a savepoint is damaged: a job that is to start from it is refused, with the file's name."""
+"""A file of a savepoint is damaged: a job that is to start from it fails with the file's name."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ def test_a_damaged_file(kind: Kind, damage: str, taken: tuple[str, Path]) -> Non
     before = read_committed(folder / "output")
     with pytest.raises(EmberflowError) as caught:
         start(folder, backend, "later", 20).get_job_execution_result()
-    told = str(caught.value)
-    assert f"`{type(caught.value).__name__}`" == kind.outcomes[DAMAGES.index(damage)], told
-    assert str(path.relative_to(folder / "savepoint")) in told
-    assert str(folder / "savepoint") in told
-    assert "what to do: " in told
+    reported = str(caught.value)
+    assert f"`{type(caught.value).__name__}`" == kind.outcomes[DAMAGES.index(damage)], reported
+    assert str(path.relative_to(folder / "savepoint")) in reported
+    assert str(folder / "savepoint") in reported
+    assert "what to do: " in reported
     assert (path.read_bytes() if path.exists() else None) == left
     assert read_committed(folder / "output") == before, "nothing is committed from it"

@@ -1,4 +1,4 @@
-"""State and sinks that do not belong together are refused, and every way out that the error names comes true."""
+"""State and sinks that do not belong together are rejected, and every way out that the error names works."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VALUES = list(range(6))
 
 
 class Job:
-    """Six records that come one by one; stopped in the middle, the rest comes with the next start."""
+    """Six records that arrive one by one; if it is stopped in the middle, the next start reads the rest."""
 
     def __init__(self, host: Host, folder: Path) -> None:
         self.host = host
@@ -48,7 +48,7 @@ class Job:
         return env.execute_async("mismatch")
 
     def begin(self, count: int) -> None:
-        """Until so many records are visible; then the job is canceled."""
+        """Waits until this many records are visible; then cancels the job."""
         job = self.start([*ITEMS[: 2 * count - 1], Pause(600_000), *ITEMS[2 * count :]])
         self.until_seen(count)
         job.cancel()
@@ -124,8 +124,8 @@ def test_state_from_an_older_copy(host: Host, tmp_path: Path) -> None:
     texts = [job.refused() for _ in range(3)]
     assert all("ends with epoch" in text for text in texts)
 
-    # As the error advises: with the directory as it was, everything is there, once. However often the other one was tried: the
-    # sink has seen more starts than this directory has made.
+    # As the error advises: with the original directory, everything is there, once. However often the other one was tried:
+    # the sink has seen more starts than this directory has made.
     shutil.rmtree(job.checkpoints)
     (tmp_path / "newer").rename(job.checkpoints)
     assert job.finish() == VALUES
@@ -133,8 +133,8 @@ def test_state_from_an_older_copy(host: Host, tmp_path: Path) -> None:
 
 @on_every_host(hosts=LOCAL_BOTH)
 def test_two_copies_of_a_checkpoint_directory(host: Host, tmp_path: Path) -> None:
-    """Both are locked by their own job, and know the same number of starts: the later one takes the sink over, and is refused
-    because of its state."""
+    """Both are locked by their own job, and have the same number of starts: the later one takes over the sink, and is
+    rejected because of its state."""
     job = Job(host, tmp_path)
     job.begin(2)
     copied = shutil.copytree(job.checkpoints, tmp_path / "copy")
@@ -144,14 +144,14 @@ def test_two_copies_of_a_checkpoint_directory(host: Host, tmp_path: Path) -> Non
 
     assert "ends with epoch" in job.refused()
 
-    # The first one commits nothing more (tests/unit/connectors/files/test_file_sink_fencing.py), and goes on when it is started again.
+    # The first one commits nothing more (tests/unit/connectors/files/test_file_sink_fencing.py), and continues when restarted.
     running.cancel()
     job.checkpoints = original
     assert job.finish() == VALUES
 
 
 def copied(directory: Path, target: Path) -> bool:
-    """False if the running job removed a file meanwhile, such as a temporary one."""
+    """Returns False if the running job removed a file during the copy, such as a temporary one."""
     try:
         shutil.copytree(directory, target, ignore=shutil.ignore_patterns("*-shm"))
     except shutil.Error:
@@ -165,7 +165,7 @@ def test_sqlites_write_ahead_log_is_truncated(left: float, tmp_path: Path) -> No
     job = Job(LOCAL_SQLITE, tmp_path)
     running = job.start([*ITEMS[:7], Pause(600_000), *ITEMS[8:]])
     job.until_seen(4)
-    # As a killed process leaves it: a copy, without the memory that processes share.
+    # As a killed process leaves it: a copy, without the shared memory of processes.
     until(lambda: copied(job.checkpoints, tmp_path / "copy"))
     running.cancel()
     job.checkpoints = tmp_path / "copy"
@@ -195,7 +195,7 @@ def test_the_newest_checkpoint_is_deleted(tmp_path: Path) -> None:
     with pytest.raises(CorruptData, match="has lost its newest checkpoint"):
         job.finish()
     (job.checkpoints / "latest.json").unlink()
-    # A checkpoint without output behind the last output fits the sinks as well as the newest does.
+    # A checkpoint without output after the last output matches the sinks as well as the newest one does.
     try:
         assert job.finish() == VALUES
     except SinkMismatch:
@@ -317,7 +317,7 @@ def test_matching_state_and_sinks_are_not_rejected(host: Host, tmp_path: Path) -
 def test_a_folder_that_changes_before_the_first_output(
     host: Host, loss: Callable[[Job], None], tmp_path: Path
 ) -> None:
-    """Checkpoints that hold no output yet bind the job to no folder, and the next output to the one it goes to."""
+    """Checkpoints without output do not bind the job to a folder; the next output binds it to the folder it goes to."""
     job = Job(host, tmp_path)
     running = job.start([Pause(600_000), *ITEMS])
     until((job.checkpoints / "latest.json").exists)
@@ -330,7 +330,7 @@ def test_a_folder_that_changes_before_the_first_output(
 
     job.start([Pause(1), *ITEMS]).get_job_execution_result()
     assert job.seen() == VALUES
-    loss(job)  # From the first output on, it is missed.
+    loss(job)  # From the first output on, the loss is detected.
     with pytest.raises(SinkMismatch):
         job.start([Pause(1), *ITEMS]).get_job_execution_result()
 
@@ -358,7 +358,7 @@ def test_outputs_of_a_savepoint_whose_folder_is_gone(tmp_path: Path) -> None:
     writer = old.writer(WriterContext("job", "out", 0, 4, "a"))
     writer.write(Batch([1]))
     prepared = [writer.prepare()]
-    new.commit("job", "out", 4, prepared)  # Promised there, visible there.
+    new.commit("job", "out", 4, prepared)  # Prepared there, visible there.
     assert read_committed(tmp_path / "old") == [1]
     assert not (tmp_path / "new").exists()
 
@@ -370,7 +370,7 @@ def test_outputs_of_a_savepoint_whose_folder_is_gone(tmp_path: Path) -> None:
 
 
 class FullDisk(FileSink):
-    """Takes nothing, and does not even let go."""
+    """Rejects writes, and even removing files."""
 
     def writer(self, context: WriterContext) -> SinkWriter:
         return _FullWriter(super().writer(context), self.base_path)

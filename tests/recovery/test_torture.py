@@ -1,4 +1,4 @@
-"""A job is tortured and compared with an undisturbed one; `make torture` does it for longer (docs/torture.md)."""
+"""Injects faults into a job and compares it with an undisturbed one; `make torture` does it for longer (docs/torture.md)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from emberflow.testing import spark_missing
 from tests.recovery.torture.campaign import line_of
-from tests.recovery.torture.plan import DAMAGES, SOURCES, Blow, draw
+from tests.recovery.torture.plan import DAMAGES, SOURCES, Fault, draw
 from tests.recovery.torture.processes import processes_of
 from tests.recovery.torture.run import run_in_process
 from tests.recovery.torture.steps import STEPS, WATCHED
 
 SEEDS = range(1, 21)
 IN_EVERY_RUN = {"local": 5, "spark": 1}
-"""How many of the seeds of an engine are part of `make test`; `make test-all` takes all."""
+"""How many of an engine's seeds are part of `make test`; `make test-all` runs all."""
 
 
 def seeds(engine: str) -> list[Any]:
@@ -58,11 +58,13 @@ def test_a_seed_is_repeatable() -> None:
 
 def test_two_hundred_seeds_contain_every_fault_on_every_engine() -> None:
     plans = [draw(seed) for seed in range(1, 201)]
-    struck = {(plan.engine, item.blow) for plan in plans for item in plan.disturbances}
-    everywhere = set(Blow) - {Blow.KILL_DRIVER, Blow.KILL_WORKER, Blow.KILL_EXECUTOR}
-    assert {("local", blow) for blow in everywhere} <= struck
-    assert {blow for engine, blow in struck if engine.startswith("spark")} == set(Blow) - {Blow.KILL_EXECUTOR}
-    aimed = [item for plan in plans for item in plan.disturbances if item.blow is Blow.KILL_AT_STEP]
+    struck = {(plan.engine, item.fault) for plan in plans for item in plan.disturbances}
+    everywhere = set(Fault) - {Fault.KILL_DRIVER, Fault.KILL_WORKER, Fault.KILL_EXECUTOR}
+    assert {("local", fault) for fault in everywhere} <= struck
+    assert {fault for engine, fault in struck if engine.startswith("spark")} == set(Fault) - {
+        Fault.KILL_EXECUTOR
+    }
+    aimed = [item for plan in plans for item in plan.disturbances if item.fault is Fault.KILL_AT_STEP]
     assert {item.step for item in aimed} == {*STEPS, *WATCHED}
     assert {item.worker_only for item in aimed} == {True, False}
     assert any(item.share == 0 for item in aimed), "before the first commit"
@@ -70,7 +72,7 @@ def test_two_hundred_seeds_contain_every_fault_on_every_engine() -> None:
     assert {(plan.on_spark, plan.source) for plan in plans} == set(product([True, False], SOURCES))
     assert sum(plan.keys[0] != "key0" for plan in plans) > 40
     assert any(len(set(plan.parallelism)) > 1 for plan in plans)
-    assert ("cluster", Blow.KILL_EXECUTOR) in struck
+    assert ("cluster", Fault.KILL_EXECUTOR) in struck
     share = sum(plan.on_spark for plan in plans) / len(plans)
     assert 0.2 < share < 0.4
 

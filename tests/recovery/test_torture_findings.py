@@ -1,4 +1,4 @@
-"""What the torture harness found, each with the smallest program that shows it."""
+"""Regression tests for what the torture test found, each with a minimal program."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COUNT = 20
 
 
 def test_a_waiting_call_is_not_garbage_collected() -> None:
-    """A call may wait for something that only it knows, as the reader of a connection is."""
+    """A call may wait for an object that only it references, such as the reader of a connection."""
     calls = ThreadCalls()
     begun = threading.Event()
     waits_for: list[weakref.ref[asyncio.Future[int]]] = []
@@ -71,7 +71,7 @@ def paced_source() -> DataGeneratorSource:
 
 
 class SetBack:
-    """The system's clock, until somebody sets it back by an hour."""
+    """The system's clock, until it is set back by an hour."""
 
     def __init__(self) -> None:
         self.back_ms = 0
@@ -138,7 +138,7 @@ def bill(folder: Path, checkpoint_ms: int) -> None:
 
 
 def test_calls_stay_recorded_until_their_input_is_read_again(tmp_path: Path) -> None:
-    """The second start commits more often than the first: its first checkpoint covers less than what was done before."""
+    """The second start commits more often than the first: its first checkpoint covers less than the work done before."""
     with pytest.raises(ActionFailed, match="a crash between two calls"):
         bill(tmp_path, checkpoint_ms=60_000)
     bill(tmp_path, checkpoint_ms=20)
@@ -147,7 +147,7 @@ def test_calls_stay_recorded_until_their_input_is_read_again(tmp_path: Path) -> 
 
 
 def test_calls_after_a_parked_action_stay_recorded(tmp_path: Path) -> None:
-    """The first attempt of a batch got further than the second, which its deadline stopped at an earlier action."""
+    """The first attempt at a batch got further than the second, which reached its deadline at an earlier action."""
     call = CallRecord("step/key-2/2/1", "module.function", "digest", "function()", RETURNED, 7)
     first = StoredCallLog(FileCallStore(tmp_path), claims=True)
     first.begin(1)
@@ -163,7 +163,7 @@ def test_calls_after_a_parked_action_stay_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dead_name", ["a-dead", "z-dead"])
 def test_dropping_the_claim_of_a_dead_process_keeps_other_claims(dead_name: str, tmp_path: Path) -> None:
-    """A worker was killed in the middle of an action, another one had begun it again when a third one read both parts."""
+    """A worker was killed while running an action, and another one had started it again when a third one read both parts."""
     dead, alive, newcomer = (FileCallStore(tmp_path) for _ in range(3))
     dead.owner, alive.owner = dead_name, "m-alive"
     first = StoredCallLog(dead, claims=True)
@@ -185,7 +185,7 @@ def test_dropping_the_claim_of_a_dead_process_keeps_other_claims(dead_name: str,
 
 
 class LateEnd(Agent):
-    """Its call is recorded; the action ends when a checkpoint has failed."""
+    """Its call is recorded; the action ends after a checkpoint has failed."""
 
     def __init__(self, folder: Path, failed: list[str]) -> None:
         super().__init__("late")
@@ -206,7 +206,7 @@ class LateEnd(Agent):
 def test_a_failed_checkpoint_that_exists_does_not_drop_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder's sync fails behind the rename: the job stops, and starts again at just this checkpoint."""
+    """The folder's sync fails after the rename: the job stops, and starts again from exactly this checkpoint."""
     failed: list[str] = []
     fsync = os.fsync
 

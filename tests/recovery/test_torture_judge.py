@@ -1,4 +1,4 @@
-"""The judge of the torture harness: it has to reject what it is there to find."""
+"""The judge of the torture test must reject what it is designed to find."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_call_in_flight_at_a_kill_may_be_made_again() -> None:
 
 def test_without_a_cause_no_call_may_be_made_again() -> None:
     for causes in ([], [kill(1.9)], [kill(9.1)]):
-        assert "not in flight at any blow: 'p2'" in judged(again(2, 9.0), causes=causes).violations[0]
+        assert "not in flight at any fault: 'p2'" in judged(again(2, 9.0), causes=causes).violations[0]
 
 
 def test_a_call_that_was_answered_long_before_a_kill_was_not_in_flight() -> None:

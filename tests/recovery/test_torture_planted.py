@@ -1,6 +1,6 @@
-"""The torture finds what it is there to find: for each class of faults one is planted into the product, and the verdict has to be
-that a promise was broken. Without the fault the same plan passes (`test_torture.py` has such blows among its seeds). Three
-faults are part of `make test`, the others of `make test-all`."""
+"""The torture test finds what it is designed to find: for each class of faults one bug is planted into the product, and the
+judge must report a violated guarantee. Without the bug the same plan passes (`test_torture.py` has such faults among its
+seeds). Three bugs are part of `make test`, the others of `make test-all`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.recovery.torture.keys import colliding, same_crc
-from tests.recovery.torture.plan import Blow, Disturbance, Plan
+from tests.recovery.torture.plan import Disturbance, Fault, Plan
 from tests.recovery.torture.planted import PLANTS
 from tests.recovery.torture.run import Result, run_seed
 from tests.recovery.torture.run_files import RunFiles
@@ -39,14 +39,14 @@ PLAN = Plan(
 BACKENDS = ["file", pytest.param("sqlite", marks=pytest.mark.nightly)]
 
 
-def blow(kind: Blow, share: float = 0.5, **more: Any) -> Disturbance:
-    return Disturbance(blow=kind, share=share, delay_ms=0, **more)
+def fault(kind: Fault, share: float = 0.5, **more: Any) -> Disturbance:
+    return Disturbance(fault=kind, share=share, delay_ms=0, **more)
 
 
 def step(
-    name: str, when: str, share: float = 0.4, kind: Blow = Blow.KILL_AT_STEP, nth: int = 1
+    name: str, when: str, share: float = 0.4, kind: Fault = Fault.KILL_AT_STEP, nth: int = 1
 ) -> Disturbance:
-    return blow(kind, share, step=name, nth=nth, when=when)
+    return fault(kind, share, step=name, nth=nth, when=when)
 
 
 def tortured(folder: Path, plant: str, *disturbances: Disturbance, **changes: Any) -> Result:
@@ -70,14 +70,14 @@ def test_a_commit_that_is_not_finished_after_a_kill_at_its_step(tmp_path: Path) 
 
 @pytest.mark.nightly
 def test_a_recovery_that_cannot_be_interrupted(tmp_path: Path) -> None:
-    killed = step("checkpoint removed", "after", kind=Blow.KILL_RECOVERY)
+    killed = step("checkpoint removed", "after", kind=Fault.KILL_RECOVERY)
     result = tortured(tmp_path, "checkpoint_is_moved_to_be_read", killed)
     assert result.starts > 2
     assert result.violations
 
 
 def test_calls_that_are_forgotten_by_quick_restarts(tmp_path: Path) -> None:
-    result = tortured(tmp_path, "calls_are_forgotten", blow(Blow.RESTARTS, restarts_ms=(900, 900)))
+    result = tortured(tmp_path, "calls_are_forgotten", fault(Fault.RESTARTS, restarts_ms=(900, 900)))
     assert result.repeated_recorded > 0 or "outputs" in str(result.violations)
     assert result.violations
 
@@ -85,19 +85,22 @@ def test_calls_that_are_forgotten_by_quick_restarts(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_a_damaged_checkpoint_that_is_skipped(tmp_path: Path) -> None:
     every = [
-        blow(Blow.DAMAGE, share, damage="flip", target="chk-*.ckpt", newest=True) for share in (0.5, 0.7, 0.9)
+        fault(Fault.DAMAGE, share, damage="flip", target="chk-*.ckpt", newest=True)
+        for share in (0.5, 0.7, 0.9)
     ]
     assert tortured(tmp_path, "damage_is_passed_over", *every, checkpoint_ms=(200,)).violations
 
 
 def test_a_second_driver_that_is_not_rejected(tmp_path: Path) -> None:
-    result = tortured(tmp_path, "no_owner", blow(Blow.PAUSED_DRIVER, 0.2))
+    result = tortured(tmp_path, "no_owner", fault(Fault.PAUSED_DRIVER, 0.2))
     assert "a second driver was not refused" in str(result.violations)
 
 
 @pytest.mark.nightly
 def test_a_channel_that_is_read_again(tmp_path: Path) -> None:
-    result = tortured(tmp_path, "a_channel_goes_back", blow(Blow.KILL_JOB, 0.3), source="generators", rate=4)
+    result = tortured(
+        tmp_path, "a_channel_goes_back", fault(Fault.KILL_JOB, 0.3), source="generators", rate=4
+    )
     assert result.violations
 
 
@@ -109,14 +112,16 @@ def test_an_answer_that_goes_to_another_question(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 def test_a_job_that_gives_up_under_load(tmp_path: Path) -> None:
-    result = tortured(tmp_path, "impatient", blow(Blow.LOAD, 0.1, lasts_ms=20_000), rate=5)
+    result = tortured(tmp_path, "impatient", fault(Fault.LOAD, 0.1, lasts_ms=20_000), rate=5)
     assert "failed by itself" in str(result.violations)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_step_is_executed(backend: str, tmp_path: Path) -> None:
-    """A step that no job takes would be aimed at in vain: names of files change."""
-    plan = replace(PLAN, backend=backend, disturbances=(blow(Blow.KILL_JOB, 0.6), blow(Blow.KILL_JOB, 0.8)))
+    """A fault at a step that no job executes would never be injected: names of files change."""
+    plan = replace(
+        PLAN, backend=backend, disturbances=(fault(Fault.KILL_JOB, 0.6), fault(Fault.KILL_JOB, 0.8))
+    )
     files = RunFiles(tmp_path / "tortured")
     files.faults.write_text('{"trace": true}')
     assert run_seed(plan, tmp_path).violations == []
@@ -127,7 +132,7 @@ def test_every_step_is_executed(backend: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_job_that_is_killed_at_every_step_keeps_its_guarantees(backend: str, tmp_path: Path) -> None:
-    """Without a planted fault: one run, killed once at each step of a commit and of a start."""
+    """Without a planted bug: one run, killed once at each step of a commit and of a start."""
     names = steps_of("local", backend)
     aims = [
         step(name, ("before", "after")[number % 2], share=0.05 + 0.7 * number / len(names))
@@ -139,7 +144,7 @@ def test_a_job_that_is_killed_at_every_step_keeps_its_guarantees(backend: str, t
 
 
 RARE = {"calls removed"}
-"""Not at every start."""
+"""Not executed at every start."""
 
 
 def test_colliding_keys_collide() -> None:

@@ -129,10 +129,12 @@ def test_a_checkpoint_directory_that_others_can_write(
     assert directory.stat().st_mode & 0o7777 == mode
     open_to_others = [path.name for path in directory.rglob("*") if path.stat().st_mode & 0o077]
     assert (open_to_others, (directory / "local").exists()) == ([], True)
-    told = [record.getMessage() for record in caplog.records if "checkpoint directory" in record.getMessage()]
-    assert len(told) == warned
+    reported = [
+        record.getMessage() for record in caplog.records if "checkpoint directory" in record.getMessage()
+    ]
+    assert len(reported) == warned
     if warned:
-        assert told[0] == (
+        assert reported[0] == (
             f"other users can write to the checkpoint directory {directory} (its mode is {mode:04o}), and thereby run code in "
             "this job: make this user its owner, and remove the write permission of others (chmod go-w)"
         )

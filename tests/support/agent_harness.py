@@ -1,4 +1,4 @@
-"""An agent operator whose calls go on when the test says so."""
+"""An agent operator whose calls continue when the test says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from emberflow.testing import ManualClock, OperatorHarness
 
 
 class Turn:
-    """Awaited: the action stops here until the test lets it go on."""
+    """Awaited: the action stops here until the test continues it."""
 
     def __await__(self) -> Generator[None]:
         yield
@@ -127,7 +127,7 @@ class AgentHarness(OperatorHarness):
         return data
 
     def park(self) -> bytes:
-        """What an engine stores when it lets go of the calls in flight. The operator is of no use afterwards."""
+        """What an engine stores when it detaches the calls in flight. The operator cannot be used afterwards."""
         self.head.before_save()
         data = self.snapshot()
         self.head.detach()
@@ -138,7 +138,7 @@ class AgentHarness(OperatorHarness):
 
     @property
     def waits_to_resume(self) -> bool:
-        """Whether the scope has runs that are stored, or go on elsewhere."""
+        """Whether the scope has runs that are stored or run elsewhere."""
         work = self.scope.work if self.scope is not None else None
         return work is not None and (
             bool(work.parked) or any(run.state is RunState.DORMANT for run in work.runs.values())

@@ -33,7 +33,7 @@ async def slow(event: Event, ctx: Any) -> None:
     memory.set("calls.total", memory.get("calls.total", 0) + 1)
     memory.delete("calls.last")
     ctx.sensory_memory.set("turns", event.get_attr("turns"))
-    ctx.send_event(told("slow begins", event, ctx))
+    ctx.send_event(reported("slow begins", event, ctx))
     for turn in range(event.get_attr("turns")):
         await Turn()
         memory.append("turns", turn)
@@ -44,7 +44,7 @@ async def slow(event: Event, ctx: Any) -> None:
 
 
 def quick(event: Event, ctx: Any) -> None:
-    ctx.send_event(told("quick", event, ctx))
+    ctx.send_event(reported("quick", event, ctx))
     if event.get_attr("turns") == 2:
         ctx.send_event(Event("slow", {"turns": 1, "fails": False}))
 
@@ -52,10 +52,10 @@ def quick(event: Event, ctx: Any) -> None:
 async def late(event: Event, ctx: Any) -> None:
     if event.get_attr("turns") == 1:
         await Turn()
-        ctx.send_event(told("late", event, ctx))
+        ctx.send_event(reported("late", event, ctx))
 
 
-def told(what: str, event: Event, ctx: Any) -> OutputEvent:
+def reported(what: str, event: Event, ctx: Any) -> OutputEvent:
     memory = ctx.short_term_memory
     return OutputEvent(
         (
@@ -90,7 +90,7 @@ def agent() -> Agent:
 
 
 class Simulation:
-    """The operator with its input, able to go back to what it last saved."""
+    """The operator with its input, able to return to what it last saved."""
 
     def __init__(self, inputs: list[Input], marks: list[int]) -> None:
         self.inputs = inputs
@@ -102,7 +102,7 @@ class Simulation:
         self._saved: tuple[bytes | None, int, bool, list[Any]] = (None, 0, False, [])
         self.call_log = MemoryLog()
         self.background: list[Call] = []
-        """Calls of runs that were let go."""
+        """Calls of detached runs."""
         self._start(None)
 
     def _start(self, data: bytes | None) -> None:
@@ -146,14 +146,14 @@ class Simulation:
         self._start(data)
 
     def park(self) -> None:
-        """A micro-batch is committed while calls are in flight; the next one goes on from what was stored."""
+        """A micro-batch is committed while calls are in flight; the next one continues from what was stored."""
         data = self.harness.park()
         self._saved = (data, self.position, self.ended, self.whole_log)
         self.background += self.harness.calls.open
         self._go_back()
 
     def repeat(self) -> None:
-        """A micro-batch is given up and begun again, while its calls go on."""
+        """A micro-batch is abandoned and started again, while its calls continue."""
         self.harness.head.abandon()
         self.background += self.harness.calls.open
         self._go_back()
@@ -164,7 +164,7 @@ class Simulation:
 
 
 def check_time(simulation: Simulation, outputs: list[list[Any]]) -> None:
-    """A watermark leaves behind everything that the inputs before it put out, and never goes back."""
+    """A watermark is emitted after everything that the inputs before it emitted, and never regresses."""
     marks, current, emitted = simulation.marks, -1, 0
     by_input = {id_of(value): i for i, values in enumerate(outputs) for value in values}
     expected = [len(values) for values in outputs]
@@ -192,7 +192,7 @@ def drive(simulation: Simulation, data: st.DataObject, *, batch: int, saves: int
     crashes = saved = 0
     while not simulation.ended or simulation.harness.unfinished:
         harness = simulation.harness
-        # Progress first: the plainest example is an undisturbed run.
+        # Progress first: the simplest example is an undisturbed run.
         moves: list[str] = []
         if simulation.position < len(simulation.inputs):
             moves += ["send", "send", "send"]

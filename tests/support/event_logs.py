@@ -46,7 +46,7 @@ def error(
 
 
 def lines_below(directory: Path) -> list[dict[str, Any]]:
-    """Everything written, file after file."""
+    """Everything written, file by file."""
     return [
         json.loads(line)
         for file in sorted(directory.rglob("*.jsonl"))

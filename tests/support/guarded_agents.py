@@ -1,4 +1,4 @@
-"""Guarded agents that the conformance tests share. In a module of their own, as users' agents are."""
+"""Guarded agents that the conformance tests share. In a separate module, like users' agents."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOKENS = 40
 
 
 class GuardedAgent(Agent):
-    """Fails in every way there is, depending on the number that comes in."""
+    """Fails in every possible way, depending on the number in the input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,11 +76,11 @@ class GuardedAgent(Agent):
         ctx.send_event(OutputEvent((ctx.key, number, "done", event.get_attr("attempt"), begun)))
 
     @action(ErrorEvent)
-    def mend(self, event: ErrorEvent, ctx: RunnerContext) -> None:
+    def repair(self, event: ErrorEvent, ctx: RunnerContext) -> None:
         if event.action == "finish":
-            raise LookupError(f"cannot mend {event.message}")
+            raise LookupError(f"cannot repair {event.message}")
         number = event.event.get_attr("input")[1]
-        ctx.send_event(OutputEvent((ctx.key, number, "mended", event.error_type)))
+        ctx.send_event(OutputEvent((ctx.key, number, "repaired", event.error_type)))
 
     @action("reminder")
     def remind(self, event: Event, ctx: RunnerContext) -> None:
@@ -92,7 +92,7 @@ async def _price(number: int) -> int:
 
 
 def guarded(inputs: list[tuple[str, int]]) -> tuple[list[Any], list[Any]]:
-    """What the agent puts out, by key in order of input; and its reminders, which come when they come."""
+    """The outputs of the agent, by key in order of input; and its reminders, which may come at any time."""
     spent: dict[str, int] = {}
     begun: dict[str, int] = {}
     outputs: list[Any] = []
@@ -101,7 +101,7 @@ def guarded(inputs: list[tuple[str, int]]) -> tuple[list[Any], list[Any]]:
         spent[word] = spent.get(word, 0) + number % 5
         kind = number % 6
         if kind == 3:
-            outputs.append((word, number, "mended", "KeyError"))
+            outputs.append((word, number, "repaired", "KeyError"))
         elif number % 5 and spent[word] > TOKENS:
             outputs.append((word, number, "sorry", "BudgetExceeded", 1))
         elif kind == 2:
@@ -110,7 +110,7 @@ def guarded(inputs: list[tuple[str, int]]) -> tuple[list[Any], list[Any]]:
             begun[word] = begun.get(word, 0) + 1
             attempt = 3 if kind == 1 else 2 if number == 4 else 1
             if kind == 5:
-                letter = (word, number, "letter", "mend", "LookupError", "cannot mend broken", 1)
+                letter = (word, number, "letter", "repair", "LookupError", "cannot repair broken", 1)
                 outputs.append(letter)
             else:
                 outputs.append((word, number, "done", attempt, begun[word]))
@@ -142,7 +142,7 @@ def _letter(letter: dict[str, Any]) -> tuple[Any, ...]:
 
 
 class WaitingForPeople(Agent):
-    """Asks, reminds, and cannot deal with some inputs before a file says that it is mended."""
+    """Asks, reminds, and fails for some inputs until a file exists."""
 
     @action(InputEvent)
     async def act(self, event: InputEvent, ctx: RunnerContext) -> None:
@@ -155,7 +155,7 @@ class WaitingForPeople(Agent):
         elif what == "remind":
             ctx.send_event_after(700, Event("reminder"))
         else:
-            ctx.send_event(OutputEvent(("mended", ctx.run_id.rpartition("-")[2])))
+            ctx.send_event(OutputEvent(("repaired", ctx.run_id.rpartition("-")[2])))
 
     @action("reminder")
     def remind(self, event: Event, ctx: RunnerContext) -> None:
@@ -171,7 +171,7 @@ def waiting_for_people(env: StreamExecutionEnvironment, stream: DataStream) -> D
 
 
 class AskingTwoModels(Agent):
-    """The service of the large model refuses or fails; the small one answers."""
+    """The service of the large model throttles or fails; the small one answers."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""No test talks to another machine: connections and look-ups beyond the loopback address fail, with the address.
+"""Tests do not connect to other machines: connections and lookups beyond the loopback address fail, with the address.
 
-`tests/conftest.py` switches it on for the test process. Processes that tests start are not covered: the module path by which
-they could be reached is what some of those tests are about.
+`tests/conftest.py` enables it for the test process. Processes that tests start are not covered: some of those tests are
+about the module path by which they could be reached.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _LOOKING_UP = {"socket.getaddrinfo", "socket.gethostbyname"}
 
 
 class NetworkRefused(OSError):
-    """Not an assertion: whatever is tried must fail as if there were no network."""
+    """Not an assertion: attempts must fail as if there were no network."""
 
 
 def is_here(host: Any) -> bool:
-    """Whether a host's name or address is this machine's own."""
+    """Whether a host name or address is this machine's own."""
     if isinstance(host, bytes):
         host = host.decode(errors="replace")
     if host in _NAMES:
@@ -49,5 +49,5 @@ def _is_own_name(host: Any) -> bool:
 
 
 def switch_on() -> None:
-    """For this process, for good: an audit hook cannot be taken away."""
+    """For the rest of this process: an audit hook cannot be removed."""
     sys.addaudithook(check)

@@ -1,13 +1,13 @@
 """What the tests see of a Markdown file: its Python blocks with their output, its links, its shell lines.
 
-A block stands alone unless an HTML comment on the line before it says otherwise:
+A block is independent unless an HTML comment on the line before it says otherwise:
 
-    <!-- snippet: continues -->          it goes on in the namespace of the block before it
+    <!-- snippet: continues -->          it continues in the namespace of the block before it
     <!-- snippet: both -->               it runs on `local` and on `spark`
     <!-- snippet: spark -->              it runs on `spark` only
     <!-- snippet: skip, a reason -->     it is not run
 
-A ```text block right behind a Python block is what that block prints.
+A ```text block right after a Python block is the expected output of that block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = ("alone", "continues", "both", "spark", "skip")
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fenced block: its language, its text, and the line its text begins at."""
+    """A fenced block: its language, its text, and the line at which its text starts."""
 
     language: str
     text: str
@@ -35,7 +35,7 @@ class Fence:
     directive: str = "alone"
     reason: str = ""
     output: str | None = None
-    """The text of a ```text block right behind it."""
+    """The text of a ```text block right after it."""
 
 
 def documents() -> list[Path]:

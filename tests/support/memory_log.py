@@ -1,4 +1,4 @@
-"""A call log in memory that outlives the operator, as a log outlives a process."""
+"""A call log in memory that outlives the operator, like a log outlives a process."""
 
 from __future__ import annotations
 

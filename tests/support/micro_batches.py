@@ -1,5 +1,5 @@
-"""The keyed level of a Spark job without Spark: state that is versioned by batch, timers, a sink that drops batches it
-has committed, and a worker process that can die at any step. What Spark promises, and nothing more."""
+"""The keyed level of a Spark job without Spark: state versioned by batch, timers, a sink that ignores batches it has
+committed, and a worker process that can die at any step. It guarantees what Spark guarantees, and nothing more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.spark_specs import spec_of
 
 
 class Death(Enum):
-    """Where a worker or driver dies in the course of a batch."""
+    """Where a worker or driver dies during a batch."""
 
     NEVER = auto()
     AFTER_THE_FIRST_GROUP = auto()
@@ -43,14 +43,14 @@ class _Died(Exception):
 
 @dataclass
 class _Store:
-    """What Spark stores of one key group."""
+    """What Spark stores for one key group."""
 
     variables: dict[str, Any] = field(default_factory=dict[str, Any])
     timers: set[int] = field(default_factory=set[int])
 
 
 class _Handle:
-    """A processor's state handle, for the group that is being served."""
+    """A processor's state handle, for the group that is being processed."""
 
     def __init__(self) -> None:
         self.current = _Store()
@@ -106,7 +106,7 @@ class _Context:
 
 
 class MicroBatches:
-    """A query with one keyed stage behind one source, served by one task."""
+    """A query with one keyed stage after one source, run by one task."""
 
     def __init__(
         self, graph: JobGraph, home: Path, monkeypatch: pytest.MonkeyPatch, deadline_ms: int = 40
@@ -137,7 +137,7 @@ class MicroBatches:
     def run(
         self, inputs: list[Any], deaths: list[Death], between: Callable[[], None], *, ends: bool = False
     ) -> None:
-        """One batch, repeated after each death; `between` is called before every attempt."""
+        """Runs one batch, repeated after each death; `between` is called before every attempt."""
         now_ms = int(time.time() * 1000)
         for death in [*deaths, Death.NEVER]:
             between()
@@ -210,7 +210,7 @@ class MicroBatches:
             stored[kg].timers.discard(at_ms)
 
     def _kill(self) -> None:
-        """The process is gone: nothing of it goes on, its lease runs out, the next one knows only what is stored."""
+        """The process is gone: nothing of it continues, its lease expires, the next one knows only what is stored."""
         calls = worker_process._calls
         assert calls is not None
         stopped = threading.Event()
@@ -230,7 +230,7 @@ class MicroBatches:
     def end(self) -> None:
         self._kill()
         for loop, *logs in self._dead:
-            # Where nothing they do is seen by anybody.
+            # Where nothing they do is visible.
             tasks = asyncio.all_tasks(loop)
             for task in tasks:
                 task.cancel()
@@ -242,7 +242,7 @@ class MicroBatches:
 
 
 class _Nowhere:
-    """The store of a process that is dead."""
+    """The store of a dead process."""
 
     def __init__(self, owner: str) -> None:
         self.owner = owner

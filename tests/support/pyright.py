@@ -49,7 +49,7 @@ def check(paths: Sequence[Path], mode: str = "standard") -> dict[Path, list[Find
         )
     assert done.returncode in (0, 1), done.stderr or done.stdout
     answer = json.loads(done.stdout)
-    # A check of nothing would find nothing.
+    # Checking nothing would find nothing.
     assert answer["summary"]["filesAnalyzed"] > 0, done.stdout
     found: dict[Path, list[Finding]] = {}
     for item in answer["generalDiagnostics"]:

@@ -1,4 +1,4 @@
-"""What every source must do, to be called with any source, any chunk limits and any restarts."""
+"""Checks of what every source must do, for any source, any chunk limits and any restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def through_json(position: Any) -> Any:
 
 
 def read_channel(source: Source, channel: int, position: Any, limit: int = 1000) -> list[Any]:
-    """To the end, in one go."""
+    """Reads to the end, without interruption."""
     chunks = list(source.read(channel, position, limit))
     assert all(not chunk.end for chunk in chunks[:-1])
     assert chunks[-1].end
@@ -34,7 +34,7 @@ def read_all(source: Source, parallelism: int = 1, limit: int = 1000) -> list[An
 def read_restarting(
     source: Source, channel: int, position: Any, limits: list[int], chunks_per_run: int
 ) -> list[Any]:
-    """Stops after every few chunks and goes on with a copy of the source from the stored position."""
+    """Stops after every few chunks and continues with a copy of the source from the stored position."""
     blob = pickle.dumps(source)
     found: list[Any] = []
     turns: Iterator[int] = cycle(limits)
@@ -50,7 +50,7 @@ def read_restarting(
 
 
 def read_planned(source: Source, channel: int, position: Any, limits: list[int]) -> list[Any]:
-    """As Spark does: plan on one copy, read up to the planned position on another."""
+    """Like Spark: plans on one copy, reads up to the planned position on another."""
     blob = pickle.dumps(source)
     found: list[Any] = []
     turns: Iterator[int] = cycle(limits)

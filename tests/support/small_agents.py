@@ -1,4 +1,4 @@
-"""Agents that the conformance tests share. In a module of their own, as users' agents are."""
+"""Agents that the conformance tests share. In a separate module, like users' agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Counted(Event):
 
 
 class CountingAgent(Agent):
-    """Two plain actions, one memory."""
+    """Two synchronous actions, one memory."""
 
     @action(InputEvent)
     @staticmethod
@@ -57,7 +57,7 @@ class CountingAgent(Agent):
 
 
 def counted(inputs: list[tuple[str, int]]) -> list[tuple[str, int, int, int, int]]:
-    """What the counting agents put out, by key in order of input."""
+    """The outputs of the counting agents, by key in order of input."""
     history: dict[str, list[int]] = {}
     outputs: list[tuple[str, int, int, int, int]] = []
     for word, number in inputs:
@@ -154,7 +154,7 @@ class DiaryAgent(Agent):
 
 
 def diary(inputs: list[tuple[str, int]]) -> list[tuple[str, list[str], list[int]]]:
-    """What the diary agent puts out."""
+    """The outputs of the diary agent."""
     pages: dict[str, dict[str, int]] = {}
     history: dict[str, list[int]] = {}
     outputs: list[tuple[str, list[str], list[int]]] = []
@@ -170,7 +170,7 @@ def diary(inputs: list[tuple[str, int]]) -> list[tuple[str, list[str], list[int]
 
 
 class TwinKeysAgent(Agent):
-    """A durable call and a question to a person per input; some inputs get there later than others."""
+    """A durable call and a question to a person per input; some inputs arrive there later than others."""
 
     @action(InputEvent)
     @staticmethod

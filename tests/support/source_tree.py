@@ -1,4 +1,4 @@
-"""The files the rules look at."""
+"""The files that the rules check."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def _is_module(name: str) -> bool:
 
 
 def text_files() -> Iterator[Path]:
-    """Every text file that belongs to the project; caches and environments are left out."""
+    """Every text file of the project, without caches and environments."""
     for path in sorted(ROOT.iterdir()):
-        # Of tools: in a linked worktree `.git` is a file.
+        # Files of tools: in a linked worktree `.git` is a file.
         if path.is_file() and path.suffix in TEXT_SUFFIXES and path.name not in (".git", ".coverage"):
             yield path
     for folder in TEXT_FOLDERS:

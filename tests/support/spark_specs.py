@@ -1,4 +1,4 @@
-"""A job as Spark's workers get it, without Spark."""
+"""A job as Spark's workers receive it, without Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emberflow.streams import StreamExecutionEnvironment
 
 
 def graph_of(build: Callable[[StreamExecutionEnvironment], object]) -> JobGraph:
-    """The graph of the program that `build` writes into an environment."""
+    """The graph of the program that `build` adds to an environment."""
     env = StreamExecutionEnvironment.get_execution_environment(engine="local")
     build(env)
     return env.job_graph()

@@ -1,4 +1,4 @@
-"""The agent whose stored state is among the golden files, and an operator that is opened on such state."""
+"""The agent whose stored state is among the golden files, and an operator that is opened with such state."""
 
 from __future__ import annotations
 

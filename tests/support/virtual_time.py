@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next thing that is due, so that minutes of waiting take no time."""
+"""An event loop whose clock jumps to the next due event, so that minutes of waiting take no time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for something that must happen by itself."""
+"""Waits for something that must happen by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HANG_GUARD_S = 500
 
 
 def until(condition: Callable[[], T]) -> T:
-    """Returns what the condition returned first that is true; the limit only keeps a broken test from hanging."""
+    """Returns the first true result of the condition; the limit only keeps a broken test from hanging."""
     deadline_s = time.monotonic() + HANG_GUARD_S
     while not (found := condition()):
         assert time.monotonic() < deadline_s, "it did not happen"

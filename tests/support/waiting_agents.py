@@ -21,7 +21,7 @@ from emberflow.streams import StreamExecutionEnvironment
 
 
 class Service:
-    """The outside world: answers when it is told to, and may fail."""
+    """The outside world: answers when the test says so, and may fail."""
 
     def __init__(self) -> None:
         self.answers: set[str] = set()
@@ -34,7 +34,7 @@ class Service:
         while not (self.everything or name in self.answers):  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.002)
         if name in self.fails:
-            # It fails now and may go well the next time.
+            # It fails now and may succeed the next time.
             self.fails.discard(name)
             raise ConnectionError(name)
         return name.upper()

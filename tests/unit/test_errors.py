@@ -76,12 +76,12 @@ def test_the_tree_in_the_docstring_shows_every_error() -> None:
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_text_pickle_and_marker(kind: type[EmberflowError]) -> None:
     error = kind(
-        "step 'ü' failed", cause='ValueError: "x"', way_out="mend it", committed="nothing was committed"
+        "step 'ü' failed", cause='ValueError: "x"', way_out="repair it", committed="nothing was committed"
     )
     assert str(error) == (
         f"{kind.__name__} [{kind.code}]: step 'ü' failed\n"
         '  cause: ValueError: "x"\n'
-        "  what to do: mend it\n"
+        "  what to do: repair it\n"
         "  nothing was committed"
     )
     for again in (

@@ -1,4 +1,4 @@
-"""The two parts of a run that have processes of their own: the model server and the job."""
+"""The two parts of a run that have their own processes: the model server and the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.recovery.torture.desk import Inputs, write_files
 from tests.recovery.torture.plan import Plan
-from tests.recovery.torture.planted import WITHOUT_BLOWS
+from tests.recovery.torture.planted import WITHOUT_FAULTS
 from tests.recovery.torture.processes import kill_session, processes_of, until
 from tests.recovery.torture.run_files import RunFiles
 
@@ -68,7 +68,7 @@ class Server:
 
 
 class Job:
-    """The tortured job; `start` goes on from the checkpoint directory."""
+    """The tortured job; `start` continues from the checkpoint directory."""
 
     def __init__(self, plan: Plan, files: RunFiles, port: int, *, undisturbed: bool = False) -> None:
         self._files = files
@@ -85,7 +85,7 @@ class Job:
             "parallelism": (2,) if undisturbed else plan.parallelism,
             "input_files": str(files.input_files),
             "rate": None if undisturbed else plan.rate,
-            "plant": plan.plant if not undisturbed or plan.plant in WITHOUT_BLOWS else "",
+            "plant": plan.plant if not undisturbed or plan.plant in WITHOUT_FAULTS else "",
             "port": port,
             "finished": str(files.finished),
             "checkpoints": str(files.checkpoints),
@@ -100,7 +100,7 @@ class Job:
 
     @property
     def pid(self) -> int:
-        """The driver, which leads the session of all processes of the job."""
+        """The driver, which is the session leader of all processes of the job."""
         return self._process.pid
 
     @property
@@ -123,7 +123,7 @@ class Job:
             "TORTURE_FOLDER": str(self._files.folder),
             "TMPDIR": str(self._files.temporary),
             "PYTHONPATH": os.pathsep.join(paths),
-            # JVMs that live for seconds: compiling well costs more than it gains.
+            # Short-lived JVMs: optimizing compilation costs more than it gains.
             "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         with log_file.open("wb") as log:
@@ -144,11 +144,11 @@ class Job:
             )
 
     def ended(self) -> int | None:
-        """The exit code, when the driver has ended."""
+        """The exit code after the driver has ended."""
         return self._process.poll()
 
     def wait_until_gone(self) -> None:
-        """No process of this start is left; what does not end by itself within a while is killed."""
+        """Waits until no process of this start is left; kills those that do not end by themselves."""
         self._process.wait()
         if not until(lambda: not processes_of(self.pid), 10):
             kill_session(self.pid)
@@ -164,7 +164,7 @@ class Job:
                 os.kill(item.pid, signal.SIGUSR1)
 
     def pause(self, number: signal.Signals) -> None:
-        """Stops all processes of the job, or lets them go on."""
+        """Suspends or resumes all processes of the job."""
         for item in processes_of(self.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(item.pid, number)

@@ -1,4 +1,4 @@
-"""Many seeds, a few at once: a line for each, a table for all."""
+"""Many seeds, a few at a time: a line for each, a table for all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS: dict[str, Callable[[Result], int]] = {
 def campaign(
     seeds: Sequence[int], *, at_once: int, short: bool, engine: str | None, report: Path | None
 ) -> int:
-    """The exit code: 1 if any promise was broken in any run."""
+    """The exit code: 1 if any run violated a guarantee."""
     home = Path(tempfile.mkdtemp(prefix="torture-"))
 
     def one(seed: int) -> Result:
@@ -83,7 +83,7 @@ def command_of(result: Result) -> str:
 
 
 def table_of(results: list[Result]) -> list[str]:
-    """In Markdown: a row per host, one for all."""
+    """In Markdown: one row per host, and one for all."""
     rows = [f"| host | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * len(_COLUMNS)}"]
     for host in [*sorted({result.host for result in results}), "all"]:
         of_host = [result for result in results if host in ("all", result.host)]

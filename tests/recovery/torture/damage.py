@@ -1,6 +1,6 @@
-"""Damage to one file of a job that is down: what is done to which file, and what may be expected then.
+"""Damage to one file of a job that is not running: what is done to which file, and what is expected then.
 
-Expected is a refusal that says what is wrong, or results as if nothing had happened.
+Expected is either a rejection that says what is wrong, or the same results as without damage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Damaged:
         return f"{self.path} ({self.how}, {len(self.original)} bytes)"
 
     def is_there(self) -> bool:
-        """Whether nobody has written the file since."""
+        """Whether the file has not been written since."""
         place = self._place()
         return (place.read_bytes() if place.exists() else None) == self.left
 
@@ -35,7 +35,7 @@ class Damaged:
             place.write_bytes(self.original)
 
     def _place(self) -> Path:
-        """A start of the job moves what earlier ones have staged into a folder of its own."""
+        """A start of the job moves files staged by earlier starts into its own folder."""
         staging = self.path.parent
         if self.path.exists() or not staging.name.startswith("inprogress"):
             return self.path
@@ -43,13 +43,13 @@ class Damaged:
 
 
 def damage(files: RunFiles, item: Disturbance, chance: random.Random) -> Damaged | None:
-    """None if there is no file yet to which this can be done."""
+    """None if there is no file yet that can be damaged in this way."""
     found = sorted(
         path for path in files.disk.rglob(item.target) if path.is_file() and _may_be_damaged(files, path)
     )
     if not found:
         return None
-    # Each folder is as likely as any other one: most files are in few of them.
+    # Each folder is equally likely: most files are in few of them.
     folder = chance.choice(sorted({path.parent for path in found}))
     in_folder = [path for path in found if path.parent == folder]
     path = in_folder[-1] if item.newest else chance.choice(in_folder)
@@ -66,7 +66,7 @@ def _may_be_damaged(files: RunFiles, path: Path) -> bool:
     if path.name == "filling" or path.stat().st_size == 0:
         return False
     if files.out in path.parents:
-        # What is visible belongs to the user.
+        # Visible output belongs to the user.
         return path.relative_to(files.out).parts[0] == "_emberflow"
     return True
 
@@ -86,6 +86,6 @@ def _damaged(data: bytes, how: str, chance: random.Random) -> bytes | None:
 
 
 def refused_clearly(log: str, files: RunFiles, damaged: Path) -> bool:
-    """An error of the product that names the file, or at least the directory that it belongs to."""
+    """An emberflow error that names the file, or at least its directory."""
     named = (damaged.name, str(files.checkpoints), str(files.out))
     return "[EF" in log and any(name in log for name in named)

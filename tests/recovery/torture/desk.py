@@ -1,4 +1,4 @@
-"""The job that is tortured: an agent with calls of every kind, and windows, timers and totals behind it."""
+"""The tortured job: an agent with calls of every kind, followed by windows, timers and totals."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from tests.recovery.torture.model_client import Refused, ask, ask_blocking, note
 EVERY_MS = 100
 """Event time between two inputs; windows and timers are a second long."""
 A_MONTH_MS = 30 * 86_400_000
-"""Later than any jump of the clock: what is sent for then comes when the input has ended."""
+"""Later than any clock jump: delayed events with this due time fire when the input has ended."""
 
 
 TICK_MS = 150
 A_CENTURY_MS = 10**12
-"""Event time begins at 0, so later times are of the machine's clock."""
+"""Event time starts at 0, so later times are those of the machine's clock."""
 LANES = {"generator": 1, "generators": 2, "sequence": 2, "files": 3, "collection": 1}
 """Channels of each kind of source."""
 A_DAY = timedelta(days=1)
@@ -55,8 +55,8 @@ A_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Input number i of a seed: (key, i, event time). All inputs of a key come through the same channel: only there is an
-    order that a crash could break."""
+    """Input number i of a seed: (key, i, event time). All inputs of a key are in the same channel: only there is an order
+    that a crash could break."""
 
     seed: int
     keys: tuple[Any, ...]
@@ -92,7 +92,7 @@ class Reminder(Event):
 
 
 class Desk(Agent):
-    """Per input: one call, then one of four kinds of research, a note made by a plain action, and the closing. Per key:
+    """Per input: one call, then one of four kinds of research, a note of a synchronous action, and the closing. Per key:
     a budget that is too small, and a reminder."""
 
     def __init__(self, port: int, finished: str) -> None:
@@ -122,7 +122,7 @@ class Desk(Agent):
 
     @action(Researched)
     def note(self, event: Researched, ctx: RunnerContext) -> None:
-        """A plain action: its durable call holds up the task, so it is a quick one."""
+        """A synchronous action: its durable call blocks the task, so it is a quick one."""
         if event.number % 5 == 0:
             prompt = f"note {event.number}"
             value, idempotency_key = ctx.durable_execute(ask_blocking, self._port, prompt, str(ctx.key))
@@ -200,7 +200,7 @@ class Desk(Agent):
             return value
 
     async def _ask_person(self, ctx: RunnerContext, number: int) -> tuple[str, str]:
-        """What was chosen, and the question as the person saw it."""
+        """The chosen answer, and the question as the person saw it."""
         answer = await ctx.ask_human(f"Close {ctx.key!r}, {number}?")
         return str(answer), answer.note
 
@@ -211,8 +211,8 @@ class Desk(Agent):
 
 
 class Ledger(KeyedProcessFunction):
-    """A timer at the end of each second reports what was booked in it; one behind the end reports the total. One in
-    processing time, set with the first record of a key, ticks once."""
+    """A timer at the end of each second reports what was booked in it; one after the end reports the total. One in
+    processing time, set with the first record of a key, fires once."""
 
     def __init__(self, end_ms: int) -> None:
         self._end_ms = end_ms
@@ -238,7 +238,7 @@ class Ledger(KeyedProcessFunction):
         if timestamp == self._end_ms:
             yield "total", ctx.get_current_key(), self._total.value()
             return
-        # Behind an agent event time may move further at once than the timer asked for: only what belongs to it counts.
+        # After an agent, event time may advance further at once than to the timer's time: count only what belongs to it.
         booked = list(self._booked.get())
         self._booked.update([item for item in booked if item[0] > timestamp])
         due = [amount for at_ms, amount in booked if at_ms <= timestamp]
@@ -246,9 +246,9 @@ class Ledger(KeyedProcessFunction):
 
 
 def cases(env: StreamExecutionEnvironment, inputs: Inputs, rate: float | None, folder: Path) -> DataStream:
-    """The input through one kind of source."""
+    """The input read from one kind of source."""
     ordered = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(_event_time)
-    # Ranges of numbers and files are read at speeds of their own: event time stands until the end.
+    # Ranges of numbers and files are read at different speeds: event time does not advance until the end.
     unordered = WatermarkStrategy.for_bounded_out_of_orderness(A_DAY).with_timestamp_assigner(_event_time)
     match inputs.source:
         case "generator" | "generators":

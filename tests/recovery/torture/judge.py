@@ -1,4 +1,4 @@
-"""Compares a tortured run with an undisturbed one. Knows only what was written down; no process, no clock."""
+"""Compares a tortured run with an undisturbed one. Uses only what was recorded; no process, no clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 ANSWERED = (200, 422)
 _SHOWN = 3
 _TO_RECORD_S = 3.0
-"""An answer that was sent this long before a blow has to be on disk, also if the action had not got it yet."""
+"""An answer that was sent this long before a fault must be on disk, even if the action had not received it yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,31 +22,31 @@ class Call:
     prompt: str
     idempotency_key: str | None
     outcome: int | None = None
-    """HTTP status; 0: the caller was gone; None: the server died before it had answered."""
+    """HTTP status; 0: the caller was gone; None: the server died before answering."""
     answered_at: float | None = None
     kind: str = "call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Something that may make a call in flight necessary once more, from its beginning to its end."""
+    """Something that may require a call in flight to be repeated, from its start to its end."""
 
     begin: float
     end: float
     what: str
     of_server: bool = False
     many: bool = False
-    """A disk that lasts: every attempt to record an answer may fail."""
+    """A disk fault: every attempt to record an answer may fail."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """What is known of a run."""
+    """What is known about a run."""
 
     outputs: list[tuple[Any, ...]]
     calls: list[Call]
     finished: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
-    """When the job was given the answer to which prompt: then it was recorded."""
+    """When the job received the answer to which prompt: by then it was recorded."""
     causes: list[Cause] = field(default_factory=list[Cause])
 
 
@@ -69,8 +69,8 @@ def judge(undisturbed: Run, tortured: Run) -> Verdict:
 
 
 def check_alone(run: Run, inputs: Iterable[tuple[Any, int, int]]) -> list[str]:
-    """What has to be right in a run that nothing was done to: all inputs have their own calls, answers and questions. A fault
-    that both runs have would not be seen by comparing them."""
+    """Checks on a run without faults: all inputs have their own calls, answers and questions. Comparing two runs would not
+    find a bug that both have."""
     violations = _compare_identities(run.calls)
     wanted = {(repr(key), at_ms): (repr(key), number) for key, number, at_ms in inputs}
     asked = {call.prompt for call in run.calls}
@@ -91,7 +91,7 @@ def check_alone(run: Run, inputs: Iterable[tuple[Any, int, int]]) -> list[str]:
 
 
 def _compare_identities(calls: Iterable[Call]) -> list[str]:
-    """An idempotency key is of one call."""
+    """An idempotency key belongs to one call."""
     prompts: dict[str, set[str]] = defaultdict(set)
     for call in calls:
         if call.idempotency_key is not None:
@@ -131,7 +131,7 @@ def _per_key(outputs: Iterable[tuple[Any, ...]]) -> dict[tuple[Any, Any], list[t
 
 
 def _compare_keys(expected: list[Call], found: list[Call]) -> list[str]:
-    """The same calls under the same idempotency keys. A call of which only a reconciler's question arrived counts."""
+    """The same calls with the same idempotency keys. A call of which only a reconciler's request arrived counts."""
     wanted = {call.prompt: call.idempotency_key for call in expected}
     got = {(call.prompt, call.idempotency_key) for call in found if call.kind == "call"}
     strange = [item for item in sorted(got) if wanted.get(item[0]) != item[1]]
@@ -175,7 +175,7 @@ def _judge_repetitions(run: Run, verdict: Verdict) -> None:
                 if not causes:
                     verdict.violations.append(
                         f"a call was made again after {(again.at - before.at) * 1000:.0f} ms "
-                        f"and was not in flight at any blow: {prompt!r}"
+                        f"and was not in flight at any fault: {prompt!r}"
                     )
         verdict.repeated_in_flight += repeated
         causes = _causes_between(run.causes, calls[0].at, calls[-1].at)
@@ -189,8 +189,8 @@ def _judge_repetitions(run: Run, verdict: Verdict) -> None:
 def _causes_between(
     causes: list[Cause], begin: float, end: float, *, server_only: bool = False
 ) -> list[Cause]:
-    """With a reconciler only a loss between job and server is a reason to call again: else it is asked what became of
-    the call."""
+    """With a reconciler, only a loss between job and server is a reason to repeat the call: otherwise the reconciler is
+    called."""
     return [
         cause
         for cause in causes

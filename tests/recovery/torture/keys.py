@@ -1,4 +1,4 @@
-"""Keys of the tortured job: plain ones, and ones that a short hash cannot tell apart."""
+"""Keys of the tortured job: plain ones, and ones with equal short hashes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def plain(number: int) -> list[Any]:
 
 
 def colliding(number: int, seed: int) -> list[Any]:
-    """Strings with one CRC-32, whatever stands before or behind them; numbers that are equal in their last 32 bits; and
-    strings that the product's own 32-bit hash cannot tell apart."""
+    """Strings with the same CRC-32, whatever precedes or follows them; numbers that are equal in their last 32 bits; and
+    strings with the same hash in emberflow's own 32-bit hash."""
     chance = random.Random(f"keys {seed}")
     low = chance.randrange(1_000)
     numbers: list[Any] = [low, low + 2**32, low + 2**33]
@@ -30,7 +30,7 @@ def colliding(number: int, seed: int) -> list[Any]:
 
 
 def same_crc(family: int, number: int) -> list[Any]:
-    """Words of lower-case letters. CRC-32 is linear: to flip certain bits of a word changes its checksum by the same bits,
+    """Words of lower-case letters. CRC-32 is linear: flipping certain bits of a word changes its checksum by the same bits,
     whatever the word is; a set of flips that cancel each other out gives another word with the same checksum."""
     # Whichever of its last three bits are flipped, "h" becomes a letter between "h" and "o".
     word = b"h" * _LETTERS

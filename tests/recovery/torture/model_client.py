@@ -1,4 +1,4 @@
-"""Asking the model server, from actions. A server that is gone or busy is asked again for a while."""
+"""Calls the model server from actions. A server that is down or busy is retried for a while."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 PATIENCE_S = 20.0
-"""A server that is down comes back sooner; a job that gives up would only be started again."""
+"""A server that is down is restarted sooner; a job that gives up would only be restarted."""
 _ERRORS_BORNE = 8
 
 
@@ -19,7 +19,7 @@ class Refused(Exception):
 
 
 class Unanswered(Exception):
-    """The model server did not answer in spite of all patience."""
+    """The model server did not answer within the time limit."""
 
 
 class _Patience:
@@ -101,7 +101,7 @@ def _reply(status: int, prompt: str, reply: bytes) -> list[Any]:
 
 
 def note_finished(file: str, idempotency_key: str | None, prompt: str) -> None:
-    """The job's own list of answers it was given: from here on none of these calls may be made again."""
+    """The job's own list of answers that it received: from now on none of these calls may be made again."""
     line = json.dumps({"t": time.monotonic(), "idempotency_key": idempotency_key, "prompt": prompt})
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:

@@ -1,10 +1,10 @@
-"""A model behind HTTP that remembers what it was asked: `model_server.py PORT RECORD SEED PACE`.
+"""A model behind HTTP that records its requests: `model_server.py PORT RECORD SEED PACE`.
 
 The same prompt always gets the same answer after the same latency. Every request is written to the record, durably,
-before anything else happens, and once more when it has been answered; times are of the machine's monotonic clock.
+before anything else happens, and again when it has been answered; times are those of the machine's monotonic clock.
 
     POST /call       {prompt, key, idempotency_key}    an answer, or 422 for prompts that begin with "refuse"
-    POST /reconcile  {prompt, key}                     what became of a call with this prompt; made now if it never came
+    POST /reconcile  {prompt, key}                     the result of a call with this prompt; made now if it never arrived
     POST /behave     {mode: "500"|"429"|"hang", seconds}
 """
 
@@ -26,7 +26,7 @@ def answer(prompt: str) -> int:
 
 
 def latency_s(seed: int, prompt: str) -> float:
-    """Most take 20 to 300 ms, a few 2 to 5 s; what holds up a whole task is quick."""
+    """Most take 20 to 300 ms, a few 2 to 5 s; calls that block a whole task are quick."""
     chance = random.Random(f"latency {seed} {prompt}")
     if prompt.startswith("note"):
         return chance.uniform(0.002, 0.03)

@@ -1,4 +1,4 @@
-"""Somebody who answers what the job asks people, as at the command line. The same question always gets the same answer."""
+"""A person who answers the job's questions, as on the command line. The same question always gets the same answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def choice(question: str) -> str:
 
 
 class Person:
-    """Looks again and again. The note of an answer is the question: an answer that reaches another one is seen there."""
+    """Polls for questions. The note of an answer is the question, so that an answer to the wrong question is detected."""
 
     def __init__(self, checkpoints: Path) -> None:
         self._checkpoints = checkpoints

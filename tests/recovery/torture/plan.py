@@ -1,6 +1,6 @@
-"""What is done to a job, drawn from a seed as plain data: the same seed gives the same plan.
+"""The faults to inject into a job, derived from a seed as plain data: the same seed gives the same plan.
 
-A moment is a share of the run's calls, so that a blow hits the middle of the work on fast and on slow machines alike.
+A time is a fraction of the run's calls, so that a fault hits the middle of the work on fast and on slow machines alike.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tests.recovery.torture.keys import colliding, plain
 from tests.recovery.torture.steps import RECOVERY_STEPS, START_STEPS, WATCHED, steps_of
 
 SOURCES = ("generator", "generators", "sequence", "files", "collection")
-"""How the input comes: at a rate through one channel or two, as ranges of numbers, from files, from a list."""
+"""How the input is read: at a rate through one channel or two, as ranges of numbers, from files, from a list."""
 DAMAGES = ("flip", "cut", "empty", "delete")
 
 
-class Blow(Enum):
+class Fault(Enum):
     """What can happen to a job. The value is its name in the printed line."""
 
     KILL_JOB = "kill all processes"
@@ -42,50 +42,50 @@ class Blow(Enum):
 
 
 LASTING = {
-    Blow.KILL_SERVER,
-    Blow.SERVER_ERRORS,
-    Blow.SERVER_BUSY,
-    Blow.SERVER_HANGS,
-    Blow.FULL_DISK,
-    Blow.SLOW_DISK,
-    Blow.DISK_ERRORS,
-    Blow.LOAD,
+    Fault.KILL_SERVER,
+    Fault.SERVER_ERRORS,
+    Fault.SERVER_BUSY,
+    Fault.SERVER_HANGS,
+    Fault.FULL_DISK,
+    Fault.SLOW_DISK,
+    Fault.DISK_ERRORS,
+    Fault.LOAD,
 }
 _CLOCK_JUMPS_S = (-7200, -3600, -90, -5, 5, 90, 3600, 86_400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disturbance:
-    """`blow` strikes when `share` of the expected calls have reached the model server, `delay_ms` later."""
+    """`fault` is injected when the fraction `share` of the expected calls has reached the model server, `delay_ms` later."""
 
-    blow: Blow
+    fault: Fault
     share: float
     delay_ms: int
     lasts_ms: int = 0
     jump_s: int = 0
     step: str = ""
-    """Of a commit (`steps.py`); the `nth` time that it is taken after this disturbance is due."""
+    """A step of a commit (`steps.py`); the `nth` time that it is executed after this disturbance is due."""
     nth: int = 0
     when: str = ""
     """Before or after the step."""
     worker_only: bool = False
-    """Only the process that takes the step is killed, if it is a worker of Spark."""
+    """Only the process that executes the step is killed, if it is a Spark worker."""
     damage: str = ""
     target: str = "*"
     """Names of the files that may be damaged."""
     newest: bool = False
-    """The last of them by name, else any."""
+    """The last of them by name, otherwise any."""
     restarts_ms: tuple[int, ...] = ()
-    """How long each of some starts lives."""
+    """How long each of these starts runs."""
 
     def __str__(self) -> str:
-        more = f" {self.jump_s:+d} s" if self.blow is Blow.CLOCK_JUMP else ""
+        more = f" {self.jump_s:+d} s" if self.fault is Fault.CLOCK_JUMP else ""
         more += f" '{self.step}' no. {self.nth}, {self.when}" if self.step else ""
         more += ", worker only" if self.worker_only else ""
         more += f", {self.damage}" if self.damage else ""
         more += f" after {', '.join(map(str, self.restarts_ms))} ms" if self.restarts_ms else ""
         more += f" for {self.lasts_ms} ms" if self.lasts_ms else ""
-        return f"{self.blow.value}{more} at {self.share:.0%}+{self.delay_ms} ms"
+        return f"{self.fault.value}{more} at {self.share:.0%}+{self.delay_ms} ms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class Plan:
     engine: str
     backend: str
     checkpoint_ms: tuple[int, ...]
-    """Of the first start, the second, …, and again from the beginning."""
+    """Of the first start, the second, …, then starting over."""
     parallelism: tuple[int, ...]
     """The same for the parallelism; Spark's is fixed by the first start."""
     inputs: int
@@ -109,7 +109,7 @@ class Plan:
     """The model server's latencies are multiplied by it."""
     disturbances: tuple[Disturbance, ...]
     plant: str = ""
-    """A fault that is planted into the product (`planted.py`), for tests of the torture itself."""
+    """A bug that is planted into the product (`planted.py`), for tests of the torture test itself."""
 
     @property
     def on_spark(self) -> bool:
@@ -121,45 +121,45 @@ class Plan:
 
     @property
     def needs_small_disk(self) -> bool:
-        return any(item.blow is Blow.FULL_DISK for item in self.disturbances)
+        return any(item.fault is Fault.FULL_DISK for item in self.disturbances)
 
     def __str__(self) -> str:
         return "; ".join(str(item) for item in self.disturbances)
 
 
-LOCAL_BLOWS = {
-    Blow.KILL_JOB: 6,
-    Blow.KILL_SERVER: 2,
-    Blow.SERVER_ERRORS: 1,
-    Blow.SERVER_BUSY: 1,
-    Blow.SERVER_HANGS: 1,
-    Blow.FULL_DISK: 1,
-    Blow.SLOW_DISK: 1,
-    Blow.DISK_ERRORS: 2,
-    Blow.CLOCK_JUMP: 2,
-    Blow.KILL_AT_STEP: 12,
-    Blow.KILL_RECOVERY: 4,
-    Blow.RESTARTS: 2,
-    Blow.SECOND_DRIVER: 2,
-    Blow.PAUSED_DRIVER: 2,
-    Blow.DAMAGE: 6,
-    Blow.LOAD: 1,
+LOCAL_FAULTS = {
+    Fault.KILL_JOB: 6,
+    Fault.KILL_SERVER: 2,
+    Fault.SERVER_ERRORS: 1,
+    Fault.SERVER_BUSY: 1,
+    Fault.SERVER_HANGS: 1,
+    Fault.FULL_DISK: 1,
+    Fault.SLOW_DISK: 1,
+    Fault.DISK_ERRORS: 2,
+    Fault.CLOCK_JUMP: 2,
+    Fault.KILL_AT_STEP: 12,
+    Fault.KILL_RECOVERY: 4,
+    Fault.RESTARTS: 2,
+    Fault.SECOND_DRIVER: 2,
+    Fault.PAUSED_DRIVER: 2,
+    Fault.DAMAGE: 6,
+    Fault.LOAD: 1,
 }
-SPARK_BLOWS = {
-    **{blow: max(weight, 2) for blow, weight in LOCAL_BLOWS.items()},
-    Blow.KILL_JOB: 2,
-    Blow.KILL_DRIVER: 2,
-    Blow.KILL_WORKER: 8,
-    Blow.KILL_AT_STEP: 16,
-    Blow.KILL_RECOVERY: 2,
+SPARK_FAULTS = {
+    **{fault: max(weight, 2) for fault, weight in LOCAL_FAULTS.items()},
+    Fault.KILL_JOB: 2,
+    Fault.KILL_DRIVER: 2,
+    Fault.KILL_WORKER: 8,
+    Fault.KILL_AT_STEP: 16,
+    Fault.KILL_RECOVERY: 2,
 }
-CLUSTER_BLOWS = {**SPARK_BLOWS, Blow.KILL_EXECUTOR: 16}
+CLUSTER_FAULTS = {**SPARK_FAULTS, Fault.KILL_EXECUTOR: 16}
 _GENERATION = 3
-"""Part of every seed. Chosen so that 200 seeds hold every blow on every engine; another one gives other plans."""
+"""Part of every seed. Chosen so that 200 seeds contain every fault on every engine; another value gives other plans."""
 _COLLIDING = 0.3
-"""Of the seeds, how many have keys that a short hash cannot tell apart."""
+"""The fraction of seeds with keys that have equal short hashes."""
 _FIRST_COMMIT = 0.25
-"""Of the steps, how many are aimed at before anything was committed."""
+"""The fraction of steps that are targeted before anything was committed."""
 
 
 def draw(seed: int, *, short: bool = False, engine: str | None = None) -> Plan:
@@ -169,11 +169,11 @@ def draw(seed: int, *, short: bool = False, engine: str | None = None) -> Plan:
     own = ("spark[2,4]" if seed % 5 == 0 else "local") if short else _engine(chance)
     engine = engine or own
     on_spark = engine != "local"
-    blows = CLUSTER_BLOWS if engine == "cluster" else SPARK_BLOWS if on_spark else LOCAL_BLOWS
+    faults = CLUSTER_FAULTS if engine == "cluster" else SPARK_FAULTS if on_spark else LOCAL_FAULTS
     most = 2 if on_spark else 3 if short else 4
     backend = "sqlite" if not on_spark and chance.random() < 0.4 else "file"
     steps = steps_of(engine, backend)
-    disturbances = [_disturbance(chance, blows, steps, on_spark) for _ in range(chance.randint(1, most))]
+    disturbances = [_disturbance(chance, faults, steps, on_spark) for _ in range(chance.randint(1, most))]
     keys = chance.randint(3, 6)
     return Plan(
         seed=seed,
@@ -196,15 +196,15 @@ def _engine(chance: random.Random) -> str:
 
 
 def _disturbance(
-    chance: random.Random, blows: dict[Blow, int], steps: list[str], on_spark: bool
+    chance: random.Random, faults: dict[Fault, int], steps: list[str], on_spark: bool
 ) -> Disturbance:
-    blow = chance.choices(list(blows), weights=list(blows.values()))[0]
+    fault = chance.choices(list(faults), weights=list(faults.values()))[0]
     share = round(chance.uniform(0.02, 0.95), 2)
-    if blow is Blow.KILL_AT_STEP:
+    if fault is Fault.KILL_AT_STEP:
         step = chance.choice(steps)
         first = chance.random() < _FIRST_COMMIT or step in START_STEPS
         return Disturbance(
-            blow=blow,
+            fault=fault,
             share=0.0 if first else share,
             delay_ms=0,
             step=step,
@@ -216,26 +216,26 @@ def _disturbance(
             when=chance.choice(["before", "after"]),
             worker_only=on_spark and step not in WATCHED and chance.random() < 0.3,
         )
-    if blow is Blow.KILL_RECOVERY:
+    if fault is Fault.KILL_RECOVERY:
         step = chance.choice(RECOVERY_STEPS)
         when = chance.choice(["before", "after"])
-        return Disturbance(blow=blow, share=share, delay_ms=0, step=step, nth=_nth(chance, step), when=when)
-    if blow is Blow.RESTARTS:
+        return Disturbance(fault=fault, share=share, delay_ms=0, step=step, nth=_nth(chance, step), when=when)
+    if fault is Fault.RESTARTS:
         lives = [500, 3_000, 9_000] if on_spark else [300, 600, 1_000, 1_500, 3_000]
         restarts = tuple(chance.choices(lives, k=1 if on_spark else chance.randint(2, 4)))
-        return Disturbance(blow=blow, share=share, delay_ms=0, restarts_ms=restarts)
+        return Disturbance(fault=fault, share=share, delay_ms=0, restarts_ms=restarts)
     return Disturbance(
-        blow=blow,
+        fault=fault,
         share=share,
-        damage=chance.choice(DAMAGES) if blow is Blow.DAMAGE else "",
+        damage=chance.choice(DAMAGES) if fault is Fault.DAMAGE else "",
         delay_ms=chance.choice([0, 0, 5, 20, 60, 150, 300]),
-        lasts_ms=chance.randint(200, 1_200) if blow in LASTING else 0,
-        jump_s=chance.choice(_CLOCK_JUMPS_S) if blow is Blow.CLOCK_JUMP else 0,
+        lasts_ms=chance.randint(200, 1_200) if fault in LASTING else 0,
+        jump_s=chance.choice(_CLOCK_JUMPS_S) if fault is Fault.CLOCK_JUMP else 0,
     )
 
 
 def _nth(chance: random.Random, step: str) -> int:
-    """Some steps are taken all the time, others once in a while."""
+    """Some steps are executed all the time, others rarely."""
     most = {
         "anything": 200,
         "lease taken": 1,

@@ -1,5 +1,5 @@
-"""Faults that can be planted into the product, to see that the torture finds them. Applied by `program.py` in the driver of a
-local job; each is one that the product could have, or once had."""
+"""Bugs that can be planted into the product, to verify that the torture test finds them. Applied by `program.py` in the
+driver of a local job; each is one that the product could have, or once had."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from emberflow.operators.agents.agent_runtime import AgentRuntime
 
 
 def keys_by_checksum(start: int, checkpoints: Path) -> None:
-    """Identities of 32 bits, as they once were."""
+    """32-bit identities, as they once were."""
 
     def key_digest(self: Any, key: Any) -> str:
         number = key % 2**32 if isinstance(key, int) else zlib.crc32(str(key).encode())
@@ -44,7 +44,7 @@ def prepared_is_forgotten(start: int, checkpoints: Path) -> None:
 
 
 def damage_is_passed_over(start: int, checkpoints: Path) -> None:
-    """An older checkpoint is taken instead of a damaged one."""
+    """An older checkpoint is used instead of a damaged one."""
 
     def load(self: Any) -> Any:
         for path in sorted((checkpoints / "local").glob("chk-*.ckpt"), reverse=True):
@@ -59,13 +59,13 @@ def damage_is_passed_over(start: int, checkpoints: Path) -> None:
 
 
 def checkpoint_is_moved_to_be_read(start: int, checkpoints: Path) -> None:
-    """Recovery that is not safe to be interrupted."""
+    """A recovery that cannot be interrupted safely."""
     load = FileCheckpoints.load
 
     def moving(self: Any) -> Any:
         found = {path: path.read_bytes() for path in (checkpoints / "local").glob("chk-*.ckpt")}
         loaded = load(self)
-        # The kill comes with the first that is removed: the others must be out of sight by then.
+        # The kill comes when the first one is removed: the others must not be visible by then.
         for number, path in enumerate(sorted(found, reverse=True)):
             if number:
                 path.rename(checkpoints / path.name)
@@ -80,13 +80,13 @@ def checkpoint_is_moved_to_be_read(start: int, checkpoints: Path) -> None:
 
 
 def calls_are_forgotten(start: int, checkpoints: Path) -> None:
-    """The log of durable calls is not read by a job that starts again."""
+    """A restarted job does not read the durable call log."""
     for path in (checkpoints / "calls").glob("*"):
         path.unlink()
 
 
 def a_channel_goes_back(start: int, checkpoints: Path) -> None:
-    """One of several channels begins one record too early after a restart."""
+    """One of several channels starts one record too early after a restart."""
     init = tasks.SourceTask.__init__
 
     def back(self: Any, *args: Any, **more: Any) -> None:
@@ -99,20 +99,20 @@ def a_channel_goes_back(start: int, checkpoints: Path) -> None:
 
 
 def one_answer_for_all(start: int, checkpoints: Path) -> None:
-    """Questions are told apart by too little."""
+    """Questions are not distinguished well enough."""
 
     def question_name(directory: Path, call_id: str) -> str:
         return "0" * 32
 
     def settled(self: Any, call_id: str) -> None:
-        """The answer stays for the next one: no two questions need to be open at the same time."""
+        """The answer is kept for the next one: no two questions need to be open at the same time."""
 
     question_files.question_name = asking.question_name = question_name
     asking.FileApprovals.settled = settled
 
 
 def no_owner(start: int, checkpoints: Path) -> None:
-    """Locks are never in anybody's way."""
+    """Locks never block anyone."""
 
     def locked(*_: Any) -> None:
         pass
@@ -121,7 +121,7 @@ def no_owner(start: int, checkpoints: Path) -> None:
 
 
 def impatient(start: int, checkpoints: Path) -> None:
-    """Something gives up when the machine is slow."""
+    """Times out when the machine is slow."""
 
     def watch() -> None:
         while True:
@@ -135,8 +135,8 @@ def impatient(start: int, checkpoints: Path) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-WITHOUT_BLOWS = {keys_by_checksum.__name__, one_answer_for_all.__name__}
-"""Faults that show in a run that nothing is done to."""
+WITHOUT_FAULTS = {keys_by_checksum.__name__, one_answer_for_all.__name__}
+"""Bugs that are visible in a run without faults."""
 PLANTS: dict[str, Callable[[int, Path], None]] = {
     plant.__name__: plant
     for plant in (

@@ -19,13 +19,13 @@ class Process:
 
 
 def processes_of(session: int) -> list[Process]:
-    """All that live and belong to the session, zombies left out."""
+    """All live processes of the session, without zombies."""
     found: list[Process] = []
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
-            # The name may hold anything, so what follows it is counted from its closing bracket.
+            # The name may contain anything, so parse the rest from its closing bracket on.
             state, parent, _, own_session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(own_session) == session and state != "Z":
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
@@ -36,14 +36,14 @@ def processes_of(session: int) -> list[Process]:
 
 
 def workers_of(session: int) -> list[int]:
-    """Python workers: what a daemon of pyspark has forked."""
+    """Python workers: processes forked by a daemon of pyspark."""
     found = processes_of(session)
     daemons = {item.pid for item in found if "pyspark.daemon" in item.command}
     return sorted(item.pid for item in found if item.pid in daemons and item.parent in daemons)
 
 
 def talking_to(port: int, pids: list[int]) -> list[int]:
-    """Those that have a connection to a port of this machine: a call in flight."""
+    """Those with a connection to a port of this machine: a call in flight."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     wanted = {f"socket:[{row[9]}]" for row in rows if int(row[2].rpartition(":")[2], 16) == port}
     return [pid for pid in pids if wanted & _open_files(pid)]
@@ -65,7 +65,7 @@ def executors_of(session: int) -> list[int]:
 
 
 def below(session: int, pids: list[int]) -> set[int]:
-    """The children of processes, and theirs."""
+    """All descendants of processes."""
     found = processes_of(session)
     family = set(pids)
     while more := {item.pid for item in found if item.parent in family} - family:
@@ -80,7 +80,7 @@ def kill(pids: list[int]) -> None:
 
 
 def kill_session(session: int) -> None:
-    """Everything at once, as if the machine had lost its power; again until nothing is left."""
+    """Kills everything at once, like a power failure; repeats until nothing is left."""
     until(lambda: not (kill(found := [item.pid for item in processes_of(session)]), found)[1], 30)
 
 

@@ -1,4 +1,4 @@
-"""The tortured job as a process: `program.py SETTINGS.json START`; goes on from its checkpoint directory if there is one."""
+"""The tortured job as a process: `program.py SETTINGS.json START`; continues from its checkpoint directory if there is one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def main(file: str, start: str) -> None:
         checkpoint_dir=settings["checkpoints"],
         parallelism=settings["parallelism"][(int(start) - 1) % len(settings["parallelism"])],
     )
-    # Few key groups: on Spark each one costs time at every end of a batch, and there are few keys.
+    # Few key groups: on Spark each one costs time at the end of every batch, and there are few keys.
     env.set_max_parallelism(8)
     env.enable_checkpointing(intervals[int(start) % len(intervals)]).set_runtime_mode(
         RuntimeExecutionMode.STREAMING

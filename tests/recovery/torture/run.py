@@ -28,7 +28,7 @@ _RESULT = "result "
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What is printed of a run. `violations` is empty if all promises were kept."""
+    """What is printed about a run. `violations` is empty if all guarantees hold."""
 
     seed: int
     host: str
@@ -50,7 +50,7 @@ class Result:
 
     @classmethod
     def without(cls, plan: Plan, problem: str, folder: str) -> Result:
-        """Of a run that came to no end."""
+        """The result of a run that did not finish."""
         return cls(
             seed=plan.seed,
             host=plan.host,
@@ -63,7 +63,7 @@ class Result:
 
 
 def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
-    """In this process. `small_disk` says that this process may mount one, seen by nobody else."""
+    """Runs in this process. `small_disk`: this process may mount one, visible to no other process."""
     began = time.monotonic()
     try:
         undisturbed = run_undisturbed(plan, folder / "undisturbed")
@@ -87,7 +87,7 @@ def run_seed(plan: Plan, folder: Path, *, small_disk: bool = False) -> Result:
             json.dumps([asdict(cause) for cause in tormentor.causes], indent=1)
         )
         if small_disk:
-            # The small disk goes with this process.
+            # The small disk disappears with this process.
             shutil.copytree(files.disk, folder / "tortured" / "disk-copy", dirs_exist_ok=True)
     return Result(
         seed=plan.seed,
@@ -114,7 +114,7 @@ def _other_engine(plan: Plan) -> str:
 
 
 def run_undisturbed(plan: Plan, folder: Path) -> Run:
-    """On the local engine, whatever the plan's: engines may not differ either. Without latencies it takes a second."""
+    """On the local engine, whatever the plan says: engines must not differ either. Without latencies it takes a second."""
     files = RunFiles(folder)
     server = Server(files, plan.seed, 0.0)
     server.start()
@@ -134,7 +134,7 @@ def run_undisturbed(plan: Plan, folder: Path) -> Run:
 
 
 def run_in_process(plan: Plan, folder: Path) -> Result:
-    """In a process of its own, which may mount a small disk that vanishes with it."""
+    """Runs in a separate process, which may mount a small disk that disappears with it."""
     command = [
         sys.executable,
         "-m",
@@ -156,14 +156,14 @@ def run_in_process(plan: Plan, folder: Path) -> Result:
 
 
 def print_one(seed: int, folder: Path, *, short: bool, engine: str | None, small_disk: bool) -> None:
-    """The other side of `run_in_process`."""
+    """The child's side of `run_in_process`."""
     result = run_seed(draw(seed, short=short, engine=engine), folder, small_disk=small_disk)
     print(_RESULT + json.dumps(asdict(result)), flush=True)
 
 
 @cache
 def own_mounts() -> list[str]:
-    """How to start a process that may mount; empty where that is not permitted: then a full disk is only played."""
+    """How to start a process that may mount; empty if that is not permitted: then a full disk is only simulated."""
     prefix = ["unshare", "--user", "--map-root-user", "--mount"]
     try:
         trial = subprocess.run(

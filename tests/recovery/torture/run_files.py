@@ -12,11 +12,11 @@ from tests.recovery.torture.judge import Call, Cause, Run
 
 _SHOWS_AFTER_S = 3.0
 """A record that could not be written in the background fails the micro-batch when that ends, and Spark then ends the worker:
-what was in flight there at that moment is made again."""
+calls in flight there at that moment are made again."""
 
 
 class RunFiles:
-    """`disk` holds what the job writes through the product; it may be a small file system of its own."""
+    """`disk` contains what the job writes through the product; it may be a small separate file system."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,18 +39,18 @@ class RunFiles:
         return sum(name.startswith("stack-") for name in os.listdir(self.folder))
 
     def owner(self) -> int | None:
-        """The process that has the checkpoint directory, or had it last."""
+        """The process that owns the checkpoint directory, or owned it last."""
         try:
             return json.loads((self.checkpoints / "owners" / "lock").read_text())["pid"]
         except (OSError, ValueError, KeyError):
             return None
 
     def hits(self) -> list[dict[str, Any]]:
-        """Kills by the shim, at the step that was aimed at."""
+        """Kills by the shim, at the planned step."""
         return _lines(self.aimed)
 
     def trace(self) -> set[str]:
-        """All that was done to files of the job, if the shim was told to write it down."""
+        """All operations on files of the job, if the shim was configured to record them."""
         return {item["step"] for item in _lines(self.folder / "trace")}
 
     def outputs(self) -> list[tuple[Any, ...]]:
@@ -61,7 +61,7 @@ class RunFiles:
         for entry in _lines(self.record):
             if "outcome" in entry:
                 entry["answered_at"] = entry["t"]
-            # What is written when it was answered adds the outcome; the time stays that of its arrival.
+            # The entry written when it was answered adds the outcome; the time remains that of its arrival.
             received[entry["id"]] = {**entry, **received.get(entry["id"], {})}
         return [
             Call(
@@ -89,7 +89,7 @@ class RunFiles:
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
-    """A last line without its end was cut off by a kill."""
+    """A last line without a line break was truncated by a kill."""
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]]

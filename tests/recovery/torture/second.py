@@ -1,4 +1,4 @@
-"""A second driver with the checkpoint directory of a job that runs, or that stands still."""
+"""A second driver with the checkpoint directory of a job that is running or suspended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 120.0
 
 
 class SecondDriver:
-    """Has to be refused, with a reason, as long as the first one lives."""
+    """Must be rejected, with a reason, as long as the first one is alive."""
 
     def __init__(self, job: Job, log: Path, *, pause_first: bool) -> None:
         self._job = job
@@ -25,7 +25,7 @@ class SecondDriver:
         self._began = time.monotonic()
 
     def look(self, first_ended: bool) -> list[str] | None:
-        """None while it runs; else what is wrong with its end."""
+        """None while it runs; otherwise what is wrong with its end."""
         code = self._process.poll()
         if code is None and time.monotonic() < self._began + PATIENCE_S and not first_ended:
             return None

@@ -1,7 +1,7 @@
-"""The steps of a commit at which a job can be killed: what is done to which file. As plain data, for plan and shim.
+"""The steps of a commit at which a job can be killed: which operation on which file. Plain data, for plan and shim.
 
 A step is a regular expression over "<what> <file below the job's disk>", where what is one of open, read, write, sync, rename,
-remove and commit (of SQLite). Spark's own steps happen in its JVM, where no shim is: the tormentor looks for their files.
+remove and commit (of SQLite). Spark's own steps happen in its JVM, without a shim: the tormentor polls for their files.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ START_STEPS = {
     "manifest": r"^(open|rename) checkpoints/[^/]+$",
     "first reads": r"^read checkpoints/",
 }
-"""Taken when a job starts."""
+"""Executed when a job starts."""
 ANYTHING = {"anything": r"^(open|write|sync|rename|remove|commit) "}
 QUESTION_STEPS = {"question": r"^(open|rename|remove) checkpoints/approvals/"}
 WATCHED = {"spark offsets": "spark/offsets", "spark commit": "spark/commits"}
-"""Folders of Spark in which a new file means that the step was taken."""
+"""Folders of Spark in which a new file means that the step was executed."""
 
 STEPS = {
     **SINK_STEPS,
@@ -53,7 +53,7 @@ RECOVERY_STEPS = (*START_STEPS, "anything", "call appended", "decided", "done")
 
 
 def steps_of(engine: str, backend: str) -> list[str]:
-    """The steps that a job of this kind takes."""
+    """The steps that a job of this kind executes."""
     common = [*SINK_STEPS, *CALL_STEPS, *QUESTION_STEPS, *ANYTHING, *START_STEPS]
     if engine != "local":
         return [*common, *SINK_STEPS, *WATCHED]

@@ -1,4 +1,4 @@
-"""Carries out a plan: starts server and job, strikes at the planned moments, starts again what has died."""
+"""Executes a plan: starts server and job, injects faults at the planned times, restarts what has died."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.recovery.torture.actors import Job, Server
 from tests.recovery.torture.damage import Damaged, damage, refused_clearly
 from tests.recovery.torture.judge import Cause
 from tests.recovery.torture.person import Person
-from tests.recovery.torture.plan import Blow, Disturbance, Plan
+from tests.recovery.torture.plan import Disturbance, Fault, Plan
 from tests.recovery.torture.processes import (
     below,
     executors_of,
@@ -32,20 +32,20 @@ from tests.recovery.torture.second import SecondDriver
 from tests.recovery.torture.steps import STEPS, WATCHED
 
 HANG_GUARD_S = 120
-"""This long without a call, a new process or a blow means that the job hangs."""
+"""This long without a call, a new process or a fault means that the job hangs."""
 _MOST_STARTS = 40
 _ORPHANS_END_S = 60.0
 _QUERY_ENDS_S = 3.0
-"""Spark gives a Python worker whose task it gave up two seconds."""
+"""Spark gives a Python worker whose task it abandoned two seconds."""
 _AFTERMATH_S = 5.0
 _AFTERMATH_SPARK_S = 60.0
-"""A failure this long after a disk fault has ended is still put down to it; Spark takes its time to give up."""
+"""A failure this long after a disk fault has ended is still attributed to it; Spark may take long to give up."""
 _BUSY = 8
-"""Processes that do nothing but keep the machine busy."""
+"""Processes that only keep the machine busy."""
 _AIMED = 0.8
-"""Of the killed workers, how many are to have calls in flight."""
-_MODES = {Blow.SERVER_ERRORS: "500", Blow.SERVER_BUSY: "429", Blow.SERVER_HANGS: "hang"}
-_MAY_END_THE_JOB = {Blow.FULL_DISK, Blow.DISK_ERRORS, Blow.SERVER_ERRORS}
+"""The fraction of killed workers that should have calls in flight."""
+_MODES = {Fault.SERVER_ERRORS: "500", Fault.SERVER_BUSY: "429", Fault.SERVER_HANGS: "hang"}
+_MAY_END_THE_JOB = {Fault.FULL_DISK, Fault.DISK_ERRORS, Fault.SERVER_ERRORS}
 
 
 class Tormentor:
@@ -115,10 +115,10 @@ class Tormentor:
                 time.sleep(1)
                 return
             while waiting and waiting[0].share <= share:
-                blow = waiting.pop(0)
-                due.append((now + blow.delay_ms / 1000, blow))
+                fault = waiting.pop(0)
+                due.append((now + fault.delay_ms / 1000, fault))
             for item in [item for item in due if item[0] <= now]:
-                # Looked at one by one: the blow before may have started the job anew.
+                # Checked one by one: the previous fault may have restarted the job.
                 if self._can_strike(item[1]):
                     due.remove(item)
                     self._strike(item[1])
@@ -128,15 +128,15 @@ class Tormentor:
             time.sleep(0.01 if self._watch is None else 0.002)
 
     def _can_strike(self, item: Disturbance) -> bool:
-        """One second driver at a time, and only beside a job that has its directory: else it would be the first."""
+        """One second driver at a time, and only next to a job that owns its directory: otherwise it would be the first."""
         if self._second is not None:
             return False
-        if item.blow not in (Blow.SECOND_DRIVER, Blow.PAUSED_DRIVER):
+        if item.fault not in (Fault.SECOND_DRIVER, Fault.PAUSED_DRIVER):
             return True
         return self._files.owner() == self.job.pid
 
     def _start_again(self, code: int) -> bool:
-        """After the driver has ended, by itself or at a step that was aimed at."""
+        """Called after the driver has ended, by itself or at a planned step."""
         self.job.wait_until_gone()
         now = time.monotonic()
         self.causes.append(Cause(begin=now, end=now, what="the job failed"))
@@ -159,7 +159,7 @@ class Tormentor:
         return True
 
     def _refused(self, damaged: Damaged) -> bool:
-        """The job does not run with a damaged file: it has to say why, and to run when the file is as it was."""
+        """The job does not run with a damaged file: it must report why, and run when the file is restored."""
         self._damaged = None
         if not refused_clearly(self.job.log.read_text(errors="replace"), self._files, damaged.path):
             self.problems.append(f"{damaged} led to an error that does not name it: {self.job.last_words()}")
@@ -169,50 +169,50 @@ class Tormentor:
         self.job.start()
         return True
 
-    # blows
+    # faults
 
     def _strike(self, item: Disturbance) -> None:
-        if item.blow is Blow.KILL_AT_STEP:
+        if item.fault is Fault.KILL_AT_STEP:
             self._aim_at(item)
             return
         self.struck.append(item)
         begin, end = time.monotonic(), time.monotonic() + item.lasts_ms / 1000
-        blow = item.blow
-        if blow in _MAY_END_THE_JOB:
+        fault = item.fault
+        if fault in _MAY_END_THE_JOB:
             aftermath_s = _AFTERMATH_SPARK_S if self._plan.on_spark else _AFTERMATH_S
             self._excused_until = max(self._excused_until, end + aftermath_s)
-        if blow in _MODES:
-            self.server.behave(_MODES[blow], item.lasts_ms / 1000)
-        elif blow is Blow.KILL_SERVER:
+        if fault in _MODES:
+            self.server.behave(_MODES[fault], item.lasts_ms / 1000)
+        elif fault is Fault.KILL_SERVER:
             self.server.kill()
-            self.causes.append(Cause(begin=begin, end=time.monotonic(), what=blow.value, of_server=True))
+            self.causes.append(Cause(begin=begin, end=time.monotonic(), what=fault.value, of_server=True))
             self._later.append((end, self.server.start))
-        elif blow is Blow.CLOCK_JUMP:
+        elif fault is Fault.CLOCK_JUMP:
             self._bend(clock_s=self._faults.get("clock_s", 0) + item.jump_s)
-        elif blow is Blow.SLOW_DISK:
+        elif fault is Fault.SLOW_DISK:
             self._bend(slow=0.08)
             self._later.append((end, lambda: self._bend(slow=0)))
-        elif blow is Blow.DISK_ERRORS:
+        elif fault is Fault.DISK_ERRORS:
             self._bend(errors=0.3)
             self._later.append((end, lambda: self._bend(errors=0)))
-        elif blow is Blow.LOAD:
+        elif fault is Fault.LOAD:
             self._busy += [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(_BUSY)]
             self._later.append((end, self._calm))
-        elif blow in (Blow.SECOND_DRIVER, Blow.PAUSED_DRIVER):
+        elif fault in (Fault.SECOND_DRIVER, Fault.PAUSED_DRIVER):
             self._seconds += 1
             self._bend(aims=[])
             log = self._files.folder / f"second-{self._seconds}.log"
-            self._second = SecondDriver(self.job, log, pause_first=blow is Blow.PAUSED_DRIVER)
-        elif blow is Blow.RESTARTS:
+            self._second = SecondDriver(self.job, log, pause_first=fault is Fault.PAUSED_DRIVER)
+        elif fault is Fault.RESTARTS:
             self._restart(item)
-        elif blow is Blow.FULL_DISK:
-            # Whatever failed may be noticed, and tried again, a little later than there is room again.
-            self.causes.append(Cause(begin=begin, end=end + _AFTERMATH_S, what=blow.value, many=True))
+        elif fault is Fault.FULL_DISK:
+            # A failed write may be noticed, and retried, slightly after there is space again.
+            self.causes.append(Cause(begin=begin, end=end + _AFTERMATH_S, what=fault.value, many=True))
             if self._small_disk:
                 fill(self._files.disk)
                 self._later.append((end, lambda: (self._files.disk / "filling").unlink(missing_ok=True)))
             else:
-                # Nothing may be mounted here, and the machine's own disk is not ours to fill: every write fails.
+                # Mounting is not permitted here, and the machine's own disk must not be filled: every write fails.
                 self._bend(errors=1.0)
                 self._later.append((end, lambda: self._bend(errors=0)))
         else:
@@ -233,14 +233,14 @@ class Tormentor:
             self._bend_aims()
 
     def _restart(self, item: Disturbance) -> None:
-        """Short lives, one after the other."""
+        """Short starts, one after another."""
         for life_ms in item.restarts_ms:
-            self._kill_all(item.blow.value)
+            self._kill_all(item.fault.value)
             self.job.start()
             until(lambda: self.job.ended() is not None, life_ms / 1000)
             if self.job.ended() is not None:
                 return
-        self._kill_all(item.blow.value)
+        self._kill_all(item.fault.value)
         self.job.start()
 
     def _kill_all(self, what: str) -> None:
@@ -272,17 +272,17 @@ class Tormentor:
         self._bend(aims=aims)
 
     def _note_hits(self) -> None:
-        """What the shim has killed since the last look."""
+        """What the shim has killed since the last call."""
         hits = self._files.hits()
         new, self._hits = hits[self._hits :], len(hits)
         for hit in new:
             lasts_s = _QUERY_ENDS_S if self._plan.on_spark else 0.0
             self.causes.append(Cause(begin=hit["t"], end=hit["t"] + lasts_s, what=hit["step"]))
-            # Two workers may reach it at once: each of them has noted it.
+            # Two workers may reach it at the same time: each of them has recorded it.
             item = self._aims.pop(hit["number"], None)
             if item is None:
                 continue
-            if item.blow is Blow.KILL_AT_STEP:
+            if item.fault is Fault.KILL_AT_STEP:
                 self.struck.append(item)
             self._died_at_step = not item.worker_only or hit["pid"] == self.job.pid
             self._bend_aims()
@@ -293,7 +293,7 @@ class Tormentor:
         item, before = self._watch
         if len(self._watched(item) - before) >= item.nth:
             self._watch = None
-            self._kill_all(f"{item.blow.value} {item.step}")
+            self._kill_all(f"{item.fault.value} {item.step}")
             self.struck.append(item)
             self.job.start()
 
@@ -308,42 +308,42 @@ class Tormentor:
         os.replace(temporary, self._files.faults)
 
     def _kill(self, item: Disturbance, begin: float) -> None:
-        blow = item.blow
-        if blow is Blow.KILL_JOB:
+        fault = item.fault
+        if fault is Fault.KILL_JOB:
             self.job.kill_all()
             self.job.start()
-        elif blow is Blow.KILL_RECOVERY:
+        elif fault is Fault.KILL_RECOVERY:
             self.job.kill_all()
             self._aim_at(item)
             self.job.start()
-        elif blow is Blow.DAMAGE:
+        elif fault is Fault.DAMAGE:
             self.job.kill_all()
-            # One file at a time: the job may have been killed before it could refuse the one before.
+            # One file at a time: the job may have been killed before it could reject the previous one.
             if self._damaged is None or not self._damaged.is_there():
                 self._damaged = damage(self._files, item, self._chance)
                 if self._damaged is not None:
                     self.failures.append(f"damaged: {self._damaged}")
             self.job.start()
-        elif blow is Blow.KILL_DRIVER:
+        elif fault is Fault.KILL_DRIVER:
             kill([self.job.pid])
             self.job.wait_until_gone()
             self.job.start()
         else:
-            victims = self._victims(blow)
+            victims = self._victims(fault)
             orphans = below(self.job.pid, victims)
             begin = time.monotonic()
             kill(victims)
-            # Workers of an executor end a little later than it does, and may begin a call before.
+            # Workers of an executor end slightly later than the executor, and may start a call before.
             until(lambda: not orphans & {item.pid for item in processes_of(self.job.pid)}, _ORPHANS_END_S)
         end = time.monotonic()
-        if blow is Blow.KILL_WORKER and self._plan.engine == "spark[2]":
+        if fault is Fault.KILL_WORKER and self._plan.engine == "spark[2]":
             # Tasks are not repeated there: the query ends, and Spark ends the other workers with it.
             end += _QUERY_ENDS_S
-        self.causes.append(Cause(begin=begin, end=end, what=blow.value))
+        self.causes.append(Cause(begin=begin, end=end, what=fault.value))
 
-    def _victims(self, blow: Blow) -> list[int]:
-        """One worker, mostly one that has calls in flight, or one executor."""
-        if blow is Blow.KILL_EXECUTOR:
+    def _victims(self, fault: Fault) -> list[int]:
+        """Kills one worker, usually one with calls in flight, or one executor."""
+        if fault is Fault.KILL_EXECUTOR:
             until(lambda: executors_of(self.job.pid) or self.job.ended() is not None, 10)
             found = executors_of(self.job.pid)
         else:
@@ -359,7 +359,7 @@ class Tormentor:
 
 
 def fill(folder: Path) -> None:
-    """Takes all that is left of the file system, down to single bytes."""
+    """Fills the file system, down to single bytes."""
     with (folder / "filling").open("wb", buffering=0) as file:
         size = 1 << 20
         while size:

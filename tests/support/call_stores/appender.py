@@ -1,6 +1,6 @@
-"""A process that keeps calls: `python -m tests.support.call_stores.appender PLACE COMMAND [ARGUMENT]`.
+"""A process that stores calls: `python -m tests.support.call_stores.appender PLACE COMMAND [ARGUMENT]`.
 
-Speaks to the test on its standard output: first its owner's name, then a line for every step that is durable.
+Reports to the test on its standard output: first its owner's name, then a line for every step that is durable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HANDED_ON = b"handed on"
 
 
 def record(number: int) -> bytes:
-    # Different lengths, so that nothing fits by chance.
+    # Different lengths, so that nothing matches by chance.
     return b"%d:" % number + b"x" * (number * 37 % 700)
 
 
@@ -46,7 +46,7 @@ def replace_for_ever(store: CallStore) -> None:
 
 
 def hand_on_for_ever(place: Place, store: CallStore) -> None:
-    """As whoever takes over what ended processes wrote: first written again, then removed."""
+    """Takes over what ended processes wrote: first writes it again, then removes it."""
     store.append([HANDED_ON], sync=True)
     for step in itertools.count():
         after = place.open()

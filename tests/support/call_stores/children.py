@@ -1,4 +1,4 @@
-"""Starting appenders as real processes, and ending them the hard way."""
+"""Starts appenders as real processes, and kills them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Appender:
         self._process.send_signal(number)
 
     def kill(self) -> list[str]:
-        """What it had said when it died."""
+        """What it had reported when it died."""
         self._process.kill()
-        # A line without an end was never said.
+        # A line without a line break does not count.
         return [line.strip() for line in self._rest().splitlines(keepends=True) if line.endswith("\n")]
 
     def finish(self) -> list[str]:

@@ -1,6 +1,6 @@
 """The stores under test: where each kind keeps its calls, and how any process opens it there.
 
-Leases are shorter than usual, so that nobody has to wait long for the end of one.
+Leases are shorter than usual, so that tests need not wait long for one to expire.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Place:
 
 
 MakePlace = Callable[[str], Place]
-"""A place of a kind where no call was ever kept."""
+"""An unused place of a kind."""
 
 
 class Opened:
@@ -75,5 +75,5 @@ class Opened:
 
 
 def read_all(store: CallStore, owner: str) -> list[bytes]:
-    """What is new of one owner."""
+    """The new records of one owner."""
     return [item for other, records in store.read_new() if other == owner for item in records]

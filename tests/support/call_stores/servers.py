@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 START_S = 300
-# With everything in it that has to be quoted in a URI.
+# Contains every character that must be quoted in a URI.
 PASSWORD = "s3cr:et/p@ss?word"
 BUCKET = "calls"
 
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """A database of its own in a temporary directory. As root it runs as another user, since Postgres refuses root."""
+    """A separate database in a temporary directory. As root it runs as another user, since Postgres refuses root."""
 
     def __init__(self, *, fsync: bool = False) -> None:
         # Not below pytest's directories: another user cannot enter those.
@@ -100,14 +100,14 @@ class PostgresServer:
             time.sleep(0.05)
 
     def crash(self) -> None:
-        """Ends at once, without a last checkpoint: the next start recovers from the log."""
+        """Ends at once, without a final checkpoint: the next start recovers from the log."""
         self._signal(signal.SIGQUIT)
         if self._process is not None:
             self._process.wait(START_S)
             self._process = None
 
     def freeze(self) -> None:
-        """Every process of the server stands still: connections stay, nothing answers."""
+        """Suspends every process of the server: connections stay open, nothing answers."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -141,7 +141,7 @@ def _packaged_postgres() -> Path:
 
 
 class BucketServer:
-    """An S3 server in a process of its own; what it holds is gone when it ends."""
+    """An S3 server in a separate process; its contents are gone when it ends."""
 
     def __init__(self) -> None:
         self.port = free_port()

@@ -1,4 +1,4 @@
-"""An agent whose calls cost money: every one leaves a line in a file, and the process dies between two of them."""
+"""An agent whose calls cost money: each one leaves a line in a file, and the process dies between two of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emberflow.agents import Agent, InputEvent, OutputEvent, RunnerContext, acti
 
 
 async def bill(folder: str, item: int, *, idempotency_key: str) -> int:
-    """The outside world: it counts what it is asked."""
+    """The outside world: counts its requests."""
     with (Path(folder) / "billed").open("a") as file:
         file.write(f"{item} {idempotency_key}\n")
     return item * 10

@@ -1,7 +1,7 @@
 """What a damaged file of a job leads to: the table in docs/durability.md, and what the tests expect.
 
-`docs/durability.md` holds `table()`; `tests/docs/test_damage_table.py` compares them, `tests/recovery/test_damage.py` damages
-every file listed here between two starts, or names the test that does. `uncovered` finds files that no line is about.
+`docs/durability.md` contains `table()`; `tests/docs/test_damage_table.py` compares them, `tests/recovery/test_damage.py`
+damages every file listed here between two starts, or names the test that does. `uncovered` finds files without a row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 SAME = "same results"
-"""The job goes on as if nothing had happened: same output, no recorded call made again."""
+"""The job continues as if nothing had happened: same output, no recorded call made again."""
 REFUSED = "`CorruptData`"
 """The job does not start; the error names the file, or the folder it was in."""
 SINK = "`SinkMismatch`"
@@ -35,22 +35,22 @@ SINKS = ("output", "checkpoints/dead-letters/*/letters")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of file, and what becomes of a job when one bit of it is flipped, half of it is cut off, all of it, or it is
+    """A kind of file, and what happens to a job when one bit of it is flipped, or it is truncated to half, emptied or
     deleted."""
 
     file: str
     pattern: str
-    """Of the newest such file, below the job's folder."""
+    """The newest such file, below the job's folder."""
     outcomes: tuple[str, ...]
     hosts: tuple[str, ...] = LOCAL
-    """On which `test_damage.py` damages one; empty if another test does."""
+    """The hosts on which `test_damage.py` damages one; empty if another test does."""
     test: str = ""
     """That other test."""
     covers: tuple[str, ...] = ()
     """Patterns of other files that are treated alike."""
     note: str = ""
     before: Callable[[Path], object] | None = None
-    """What another moment of the kill would have left."""
+    """Creates what another moment of the kill would have left."""
 
     def newest(self, folder: Path) -> Path:
         if self.before is not None:
@@ -59,19 +59,19 @@ class Kind:
 
 
 def _into_the_database(folder: Path) -> None:
-    """SQLite moves pages from its log into the database now and then."""
+    """SQLite moves pages from its log into the database from time to time."""
     with closing(sqlite3.connect(folder / "checkpoints" / "state.db")) as db:
         db.execute("pragma wal_checkpoint(truncate)")
 
 
 def _decided(folder: Path) -> None:
-    """Killed when all files of the epoch were renamed, before the ledger said so."""
+    """Killed after all files of the epoch were renamed, before the ledger recorded it."""
     newest = sorted(folder.glob("output/_emberflow/*/*.done"))[-1]
     newest.rename(newest.with_name(f"{newest.stem}-000001.json"))
 
 
 def _marked(folder: Path) -> None:
-    """The same, and what was marked beside the staged files is still there."""
+    """The same, and the mark next to the staged files still exists."""
     _decided(folder)
     entry = sorted(folder.glob("output/_emberflow/*/[0-9]*.json"))[-1]
     staging = sorted(entry.parent.glob("inprogress-*"))[-1]
@@ -79,7 +79,7 @@ def _marked(folder: Path) -> None:
 
 
 def _not_renamed(folder: Path) -> None:
-    """Killed when the epoch was decided, before any of its files was renamed."""
+    """Killed after the epoch was decided, before any of its files was renamed."""
     _decided(folder)
     entry = sorted(folder.glob("output/_emberflow/*/[0-9]*.json"))[-1]
     staging = sorted(entry.parent.glob("inprogress-*"))[-1]
@@ -319,11 +319,11 @@ SAVEPOINT = tuple(
 """A job is started from a copy with one damaged file."""
 
 NOT_OURS = ("checkpoints/spark/**", "output/*")
-"""Spark's files, and parts that have become visible: those belong to whoever reads them."""
+"""Spark's files, and parts that have become visible: those belong to their readers."""
 
 
 def uncovered(folder: Path) -> list[str]:
-    """Files of a job and its sinks that no line of the table is about."""
+    """Files of a job and its sinks without a row in the table."""
     known = [pattern for kind in (*KINDS, *SAVEPOINT) for pattern in (kind.pattern, *kind.covers)]
     known += [
         pattern.replace("output", sink, 1)
@@ -341,13 +341,13 @@ def uncovered(folder: Path) -> list[str]:
         str(name)
         for name in names
         if not any(matches(name, pattern) for pattern in (*known, *NOT_OURS))
-        # Left by a process that was killed while it wrote; nobody reads them.
+        # Left by a process that was killed while writing; never read.
         and not (name.name.startswith(".") and name.name.endswith(".tmp"))
     ]
 
 
 def matches(name: PurePosixPath, pattern: str) -> bool:
-    """Part by part; `**` at the end stands for any number of them."""
+    """Compares part by part; `**` at the end matches any number of them."""
     parts = pattern.split("/")
     if parts[-1] == "**":
         return name.parts[: len(parts) - 1] == tuple(parts[:-1])
@@ -383,7 +383,7 @@ REFUSED_ON_SPARK = (
     ("checkpoints/spark/commits/[0-9]*", "cut"),
     ("checkpoints/spark/state/*/*/3.changelog", "flip"),
 )
-"""(file, damage), each in a start of its own. Spark has committed three batches; state of the fourth is written anew."""
+"""(file, damage), each in a separate start. Spark has committed three batches; state of the fourth is written again."""
 HARMLESS_ON_SPARK = (
     ("checkpoints/history.jsonl", "cut"),
     ("checkpoints/calls/*.lease", "flip"),
@@ -394,7 +394,7 @@ HARMLESS_ON_SPARK = (
     ("output/_emberflow/*/*.done", "flip"),
     ("checkpoints/dead-letters/*/letters/*.jsonl", "cut"),
 )
-"""All of them in one start, with a file `hold` and one in `client/` that nobody can read."""
+"""All of them in one start, with a file `hold` and an unreadable one in `client/`."""
 
 
 def strike(path: Path, damage: str) -> None:

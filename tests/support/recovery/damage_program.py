@@ -1,7 +1,7 @@
 """A small job with everything that is stored: durable calls, timers, memory, a question, a dead letter, a file sink.
 
-`run` kills its process in the middle, the first time; after that it goes on. `local` dies in an action, Spark when a sink has
-committed a micro-batch that Spark has not: then what its tasks decided is there as well.
+The first `run` kills its process in the middle; later ones continue. `local` dies in an action, Spark when a sink has
+committed a micro-batch that Spark has not: then the decisions of its tasks exist as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIES_IN_BATCH = 3
 
 
 def bill(folder: str, number: int) -> int:
-    """The outside world: it counts what it is asked."""
+    """The outside world: counts its requests."""
     with (Path(folder) / "billed").open("a") as file:
         file.write(f"{number}\n")
     return number * 10
@@ -63,7 +63,7 @@ class Billing(Agent):
 
 
 class Counts(KeyedProcessFunction):
-    """Emits what a key has seen when its timer at the end of the input fires, too."""
+    """Also emits what a key has seen when its timer at the end of the input fires."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._seen = runtime_context.get_state(ValueStateDescriptor("seen"))

@@ -1,6 +1,6 @@
-"""A job that waits for people: one key has asked a question, another one's input is a dead letter that was redriven.
+"""A job that waits for people: one key has asked a question, the input of another one is a redriven dead letter.
 
-`leave` stops it there, answers and redrives; `go_on` starts it again and waits until it has put both out, or has failed.
+`leave` stops it there, answers and redrives; `resume` starts it again and waits until it has emitted both, or has failed.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def leave(folder: Path, backend: str) -> None:
     redrive(letters(home))
 
 
-def go_on(folder: Path, backend: str) -> list[Any]:
-    """What the job has put out. An open question is answered once more."""
+def resume(folder: Path, backend: str) -> list[Any]:
+    """What the job has emitted. An open question is answered again."""
     job = _started(folder, backend)
     home = folder / "checkpoints"
 
     def is_done() -> bool:
-        # A person who meets the damage waits for the job to report it, too; the job may settle a question meanwhile.
+        # A person who encounters the damage waits for the job to report it, too; the job may settle a question in between.
         with contextlib.suppress(CorruptData, InvalidArgument):
             for question in questions(home):
                 (folder / "asked again").touch()

@@ -1,4 +1,4 @@
-"""Starting the recovery program as a process, and reading what it has committed."""
+"""Starts the recovery program as a process, and reads what it has committed."""
 
 from __future__ import annotations
 

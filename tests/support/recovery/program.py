@@ -1,5 +1,5 @@
-"""A program with timers, state, side outputs, windows and two keyed stages; started by the recovery tests as a process
-of its own: `program.py ENGINE MODE CHECKPOINT_DIR OUT_DIR [--kill-worker-once MARKER]`."""
+"""A program with timers, state, side outputs, windows and two keyed stages; started by the recovery tests as a separate
+process: `program.py ENGINE MODE CHECKPOINT_DIR OUT_DIR [--kill-worker-once MARKER]`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def event(index: int) -> tuple[str, int, int]:
 
 
 class Account(KeyedProcessFunction):
-    """A running total; a timer at the end of each second reports it; large amounts go aside."""
+    """A running total; a timer at the end of each second reports it; large amounts go to a side output."""
 
     def __init__(self, kill_marker: str | None) -> None:
         self._kill_marker = kill_marker
@@ -62,7 +62,7 @@ class Account(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp, self._total.value(), len(recent)
 
     def _kill_once(self) -> None:
-        """SIGKILL of this process, in the middle of a batch, the first time only."""
+        """SIGKILL of this process in the middle of a batch, the first time only."""
         if self._kill_marker is None:
             return
         try:

@@ -1,5 +1,5 @@
-"""An agent whose calls take as long as its input says. Every call leaves a line when it begins and one when it ends, and one
-if it begins while a process lives that began it before."""
+"""An agent whose calls take as long as its input says. Every call leaves a line when it starts and one when it ends, and one
+if it starts while a process is alive that started it before."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ async def wait(folder: str, name: str, seconds: float, *, idempotency_key: str) 
 
 
 def stays_alive(pid: str) -> bool:
-    """Not a process that is just ending: it gives up its locks a little before it is gone."""
+    """Not a process that is just ending: it releases its locks slightly before it is gone."""
     for _ in range(2):
-        # What has ended, but was not waited for, has no directory any more.
+        # A process that has ended, but was not waited for, no longer has a directory.
         if not Path(f"/proc/{pid}/cwd").exists():
             return False
         time.sleep(0.5)
@@ -81,7 +81,8 @@ def lines(folder: Path, name: str) -> list[str]:
 
 
 def repeated_needlessly(folder: Path) -> list[str]:
-    """Calls that were begun while a process that had begun them before was alive, and calls that one process began twice."""
+    """Calls that were started while a process that had started them before was alive, and calls that one process started
+    twice."""
     begun = [tuple(line.split()) for line in _lines(str(folder), "begun")]
     twice = [" ".join(item) for item, count in Counter(begun).items() if count > 1]
     return _lines(str(folder), "begun-beside") + twice

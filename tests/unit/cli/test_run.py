@@ -81,7 +81,7 @@ def test_options_that_are_not_given_set_nothing(write, capsys: pytest.CaptureFix
 FAILS = """
 from emberflow.errors import {kind}
 def build():
-    raise {kind}("step 'score' failed", way_out="mend it")
+    raise {kind}("step 'score' failed", way_out="repair it")
 build()
 """
 
@@ -100,7 +100,7 @@ def test_an_error_of_emberflow_is_its_message(
     assert main(["run", write(FAILS.format(kind=kind))]) == code
     error = capsys.readouterr().err
     assert error.startswith(kind)
-    assert "what to do: mend it" in error
+    assert "what to do: repair it" in error
     assert "Traceback" not in error
 
 

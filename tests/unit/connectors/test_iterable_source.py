@@ -94,17 +94,17 @@ def values_of(chunks: list[Chunk]) -> list[Any]:
 
 
 def test_an_unbounded_iterable_that_waits_does_not_block() -> None:
-    go_on = threading.Event()
+    resume = threading.Event()
 
     def waiting() -> Iterator[int]:
         yield from range(5)
-        go_on.wait(120)
+        resume.wait(120)
         yield 5
 
     source = IterableSource(waiting, bounded=False)
     assert values_of(poll(source, 0, 5)) == [0, 1, 2, 3, 4]
     assert list(source.read(0, 5, 10)) == []
-    go_on.set()
+    resume.set()
     assert values_of(poll(source, 5, 1)) == [5]
 
 

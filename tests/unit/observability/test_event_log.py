@@ -200,9 +200,9 @@ def test_a_disk_that_fails_does_not_stop_the_job(tmp_path: Path, caplog: pytest.
     assert len(caplog.records) == 1
     assert "the job continues" in caplog.text
     blocked.unlink()
-    log.record(record(id="mended"))
+    log.record(record(id="repaired"))
     log.close()
-    assert ids(blocked) == ["mended"]
+    assert ids(blocked) == ["repaired"]
     assert "lost 5 records" in caplog.text
 
 

@@ -19,15 +19,15 @@ class Remembers:
 
 def test_objects_and_functions_are_notified_in_order() -> None:
     remembers = Remembers()
-    told: list[str] = []
+    reported: list[str] = []
     event, context = Event("A"), EventContext("scorer", "k", "r1", None)
     for call in listener_calls(
-        [remembers, lambda event, context: told.append(f"{event.type} {context.agent}")]
+        [remembers, lambda event, context: reported.append(f"{event.type} {context.agent}")]
     ):
         call(event, context)
     assert isinstance(remembers, EventListener)
     assert remembers.seen == [(event, context)]
-    assert told == ["A scorer"]
+    assert reported == ["A scorer"]
 
 
 @pytest.mark.parametrize("wrong", [3, "name", None, Remembers])

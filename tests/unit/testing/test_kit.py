@@ -34,12 +34,12 @@ def read(source: TestSource, position: int = 0, limit: int = 100) -> list[tuple[
 
 
 def test_a_manual_clock_moves_forward_only() -> None:
-    clock, told = ManualClock(5), list[int]()
-    clock.on_advance(lambda: told.append(clock.now_ms()))
+    clock, reported = ManualClock(5), list[int]()
+    clock.on_advance(lambda: reported.append(clock.now_ms()))
     clock.advance(10)
     clock.advance(0)
     assert clock.now_ms() == 15
-    assert told == [15, 15]
+    assert reported == [15, 15]
     with pytest.raises(InvalidArgument):
         clock.advance(-1)
 

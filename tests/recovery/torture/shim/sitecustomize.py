@@ -1,8 +1,8 @@
-"""Runs at the start of every Python process of a tortured job, workers of Spark included: bends its clock and its disk,
-and ends it at the step that is aimed at.
+"""Runs at the start of every Python process of a tortured job, including Spark's workers: manipulates its clock and its
+disk, and kills it at the planned step.
 
-Python imports a module of this name by itself where it is on the path. What is bent is read from `faults.json` in the
-folder that TORTURE_FOLDER names, again and again while the process runs; nothing here knows the product.
+Python imports a module of this name automatically if it is on the path. The manipulations are read from `faults.json` in
+the folder named by TORTURE_FOLDER, repeatedly while the process runs; nothing here knows the product.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Faults:
                 with _open(os.path.join(_folder, "faults.json")) as file:
                     self._found = json.load(file)
             except (OSError, ValueError, NameError):
-                pass  # Not there yet, or not any more; or Python is about to end, and `open` is gone.
+                pass  # It does not exist yet, or no longer; or Python is shutting down, and `open` is gone.
         return self._found.get(name, 0)
 
 
@@ -50,13 +50,13 @@ _chance = random.Random()
 
 
 class _Aim:
-    """Strikes at a step: the n-th time that something is done to a file whose name fits, in this process."""
+    """Kills at a step: the n-th time that an operation on a file with a matching name happens in this process."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
 
     def passes(self, what: str, path: Any, when: str) -> None:
-        """`what` was done to the file, or is about to be."""
+        """Called after, or before, the operation `what` on the file."""
         aims = _faults["aims"]
         if not aims and not _faults["trace"]:
             return
@@ -91,7 +91,7 @@ def _name_of(path: Any) -> str | None:
 
 
 def _kill_session() -> None:
-    """Everything of the job at once, this process last."""
+    """Kills all processes of the job at once, this process last."""
     own, session = os.getpid(), os.getsid(0)
     for name in os.listdir("/proc"):
         try:
@@ -112,7 +112,7 @@ _aim = _Aim()
 
 
 def _on_disk(path: int | str | bytes | os.PathLike[str]) -> None:
-    """Before a file of the job's disk is touched: waits or fails, as told."""
+    """Called before a file of the job's disk is accessed: waits or fails, as configured."""
     if not _faults["slow"] and not _faults["errors"]:
         return
     if isinstance(path, int):
@@ -225,5 +225,5 @@ if _folder:
     os.open = _bent_os_open
     sqlite3.connect = _bent_connect
     time.time, time.time_ns = _bent_time, _bent_time_ns
-    # A run that hangs is asked where it is.
+    # For the stacks of a run that hangs.
     faulthandler.register(signal.SIGUSR1, file=open(os.path.join(_folder, f"stack-{os.getpid()}"), "w"))  # noqa: SIM115

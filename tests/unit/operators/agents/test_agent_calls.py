@@ -227,13 +227,15 @@ def test_ids_do_not_depend_on_rejected_events() -> None:
         try:
             ctx.send_event(OutputEvent(number for number in [1]))
         except Exception:
-            ctx.send_event(Event("told"))
+            ctx.send_event(Event("reported"))
         await Turn()
 
-    def told(event: Event, ctx: RunnerContext) -> None:
+    def reported(event: Event, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent((event.id, event.upstream_event_id)))
 
-    agent = Agent("tries").add_action("tries", [InputEvent], tries).add_action("told", ["told"], told)
+    agent = (
+        Agent("tries").add_action("tries", [InputEvent], tries).add_action("reported", ["reported"], reported)
+    )
     first = AgentHarness(agent)
     first.send([("a", 1)])
     first.calls.step()

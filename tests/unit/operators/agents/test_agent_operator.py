@@ -307,9 +307,9 @@ def test_a_condition_that_fails_counts_as_false_and_is_reported_once(
 
     with caplog.at_level(logging.WARNING, "emberflow.agents"):
         assert run_agent(Picky(), [1, 2, 3]).outputs == [1, 2, 3]
-    (told,) = [text for text in caplog.messages if "cannot be evaluated" in text]
-    assert "agent 'Picky', action 'never': the condition" in told
-    assert "for events of type 'order' and counts as false: KeyError: 'amount'" in told
+    (reported,) = [text for text in caplog.messages if "cannot be evaluated" in text]
+    assert "agent 'Picky', action 'never': the condition" in reported
+    assert "for events of type 'order' and counts as false: KeyError: 'amount'" in reported
 
 
 def test_a_condition_that_fails_may_stop_the_run() -> None:

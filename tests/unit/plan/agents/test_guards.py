@@ -88,7 +88,7 @@ def test_delayed_events_are_detected() -> None:
 
 
 def test_an_error_event_is_drawn() -> None:
-    agent = Agent("a").add_action("act", [InputEvent], act).add_action("mend", ["_error_event"], act)
+    agent = Agent("a").add_action("act", [InputEvent], act).add_action("repair", ["_error_event"], act)
     picture = AgentPlan.from_agent(agent).explain("mermaid")
     assert '{{"ErrorEvent"}}' in picture
 

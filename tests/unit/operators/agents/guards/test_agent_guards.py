@@ -237,8 +237,8 @@ class Sorry(Agent):
         error = ctx.error
         assert error is not None
         seen = ctx.short_term_memory.get("answered")
-        told = (event.input, error.action, error.error_type, error.message, error.attempts, seen)
-        ctx.send_event(OutputEvent(told))
+        reported = (event.input, error.action, error.error_type, error.message, error.attempts, seen)
+        ctx.send_event(OutputEvent(reported))
 
 
 def test_a_fallback_gets_the_event_and_the_error() -> None:
@@ -303,24 +303,24 @@ class Mending(Agent):
 
     @action(ErrorEvent)
     @staticmethod
-    def mend(event: ErrorEvent, ctx: RunnerContext) -> None:
+    def repair(event: ErrorEvent, ctx: RunnerContext) -> None:
         assert isinstance(event.event, InputEvent)
         if event.event.input == -13:
             raise KeyError("not this one")
-        told = (event.action, event.event.input, event.error_type, event.message, event.attempts)
-        ctx.send_event(OutputEvent(told))
+        reported = (event.action, event.event.input, event.error_type, event.message, event.attempts)
+        ctx.send_event(OutputEvent(reported))
 
 
 def test_an_error_event_is_handled_by_its_action() -> None:
     run = run_agent(Mending(), [1, -2, 3])
     assert run.outputs == [1, ("check", -2, "ValueError", "-2 is negative", 1), 3]
-    (told,) = run.sent(ErrorEvent)
-    assert told.upstream_action_name == "check"
-    assert told.id.endswith("-2.1")
+    (reported,) = run.sent(ErrorEvent)
+    assert reported.upstream_action_name == "check"
+    assert reported.id.endswith("-2.1")
 
 
 def test_an_error_handler_that_fails_goes_to_on_error() -> None:
-    with pytest.raises(ActionFailed, match=r"action 'mend'[\s\S]*KeyError: 'not this one'"):
+    with pytest.raises(ActionFailed, match=r"action 'repair'[\s\S]*KeyError: 'not this one'"):
         run_agent(Mending(), [-13])
     assert run_agent(Mending(), [-13, 5], options=SKIP).outputs == [5]
 
@@ -336,7 +336,7 @@ def test_an_action_for_any_event_does_not_swallow_errors() -> None:
 def test_error_events_by_expression() -> None:
     agent = Agent("by expression").add_action("check", [InputEvent], Mending.check)
     agent.add_action(
-        "mend",
+        "repair",
         ["type == '_error_event' && error_type == 'ValueError'"],
         lambda event, ctx: ctx.send_event(OutputEvent(event.get_attr("message"))),
     )
@@ -713,7 +713,7 @@ def test_an_action_that_times_out_withdraws_its_question(tmp_path: Path) -> None
 # dead letters
 
 
-def redriven(directory: Path, mended: bool) -> list[Any]:
+def redriven(directory: Path, repaired: bool) -> list[Any]:
     env = AgentsExecutionEnvironment.get_execution_environment(
         engine="local", parallelism=1, checkpoint_dir=directory
     )
@@ -722,7 +722,7 @@ def redriven(directory: Path, mended: bool) -> list[Any]:
 
     def act(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.short_term_memory.append("seen", event.input)
-        if event.input < 0 and not mended:
+        if event.input < 0 and not repaired:
             raise ValueError(f"{event.input} is negative")
         ctx.send_event(OutputEvent(tuple(ctx.short_term_memory.get("seen"))))
 
@@ -737,7 +737,7 @@ def redriven(directory: Path, mended: bool) -> list[Any]:
 
 
 def test_redriven_letters_are_processed_once_by_a_running_and_a_restarted_job(tmp_path: Path) -> None:
-    client, outputs = redriven(tmp_path, mended=False)
+    client, outputs = redriven(tmp_path, repaired=False)
     found = until(lambda: letters(tmp_path) if len(letters(tmp_path)) == 2 else [])
     assert {letter.body["key"]: letter.body["error"] for letter in found} == {
         "b": "-2 is negative",
@@ -752,12 +752,12 @@ def test_redriven_letters_are_processed_once_by_a_running_and_a_restarted_job(tm
     assert outputs == [(1,)]
     # Asked for while nothing runs, and taken in by the program as it is now.
     redrive([letter for letter in letters(tmp_path) if not letter.redriven])
-    client, outputs = redriven(tmp_path, mended=True)
+    client, outputs = redriven(tmp_path, repaired=True)
     until(lambda: len(outputs) >= 2)
     client.cancel()
     assert sorted(outputs) == [(-2,), (1, -3)]
     assert len(again) == 1
-    client, outputs = redriven(tmp_path, mended=True)
+    client, outputs = redriven(tmp_path, repaired=True)
     client.cancel()
     assert outputs == []
     assert len(letters(tmp_path)) == 3
