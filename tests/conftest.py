@@ -1,5 +1,5 @@
-"""Order of the whole run: tests without Spark first, so that a plain mistake shows before Spark has started. No test has to be quick:
-property tests are not judged by the machine's speed. And no test talks to another machine."""
+"""Order of the whole run: tests without Spark first, so that a simple mistake is reported before Spark has started. Property
+tests have no deadlines, which would depend on the machine's speed. And no test connects to another machine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SPARK = ("spark", "connect", "cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # A stable sort: inside a group the order stays as collected, so a module's Spark session is shared.
+    # A stable sort: within a group the collected order is kept, so a module's Spark session is shared.
     items.sort(key=_rank)
 
 
 def _rank(item: pytest.Item) -> int:
     if not any(item.get_closest_marker(name) for name in SPARK):
         return 0
-    # Long ones before short ones: no worker is left alone with one at the end.
+    # Long ones before short ones, so that no worker is left with a long one at the end.
     return 1 if item.get_closest_marker("slow") else 2

@@ -1,5 +1,5 @@
 """Started by the deployment tests: `frames_program.py classic|connect`. Every type of a DataFrame through a program, in a
-session with a time zone of its own, and what a user's own query shows of an error. Prints one line per finding."""
+session with a non-default time zone, and the error shown by a user's own query. Prints one line per finding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EVERY_TYPE = """
 
 
 def as_it_came(row: dict[str, Any]) -> dict[str, Any]:
-    """In a worker: what a record holds."""
+    """In a worker: the contents of a record."""
     if row["i"] is not None:
         assert row["ts"] == datetime(2026, 7, 1, 16, 30, 0, 1, tzinfo=UTC)
         assert row["ts"].tzinfo is UTC

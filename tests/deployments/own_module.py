@@ -1,4 +1,4 @@
-"""A module beside the program: workers can only have it because it was shipped to them."""
+"""A module next to the program: workers can have it only because it was shipped to them."""
 
 from __future__ import annotations
 

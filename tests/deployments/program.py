@@ -1,6 +1,6 @@
 """Started by the deployment tests: `program.py local|classic|cluster|connect STREAMING|BATCH`. Prints one line per result.
 
-Uses classes of `__main__` and of a module beside it as records, keys and state; timers, a window, a side output, a
+Uses classes of `__main__` and of a module next to it as records, keys and state; timers, a window, a side output, a
 second keyed stage and asynchronous calls.
 """
 
@@ -63,7 +63,7 @@ async def label(value: Reading) -> tuple[str, Reading]:
 
 
 def where_the_code_is(value: Any) -> Any:
-    """Proves that a worker runs the code that was shipped, not one that happens to be installed."""
+    """Proves that a worker runs the shipped code, not an installed version."""
     import emberflow
 
     return (*value, "shipped" if f"{os.sep}emberflow-code-" in emberflow.__file__ else "installed")

@@ -1,6 +1,6 @@
 """The same program on a classic session, on a cluster of separate executor processes and through Spark Connect.
 
-Started as processes of their own in an empty working directory: one process can hold one kind of session only.
+Started as separate processes in an empty working directory: one process can have only one kind of session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-"""Each one starts Spark and many queries: on a busy machine that takes long."""
+"""Each one starts Spark and many queries, which takes long on a busy machine."""
 
 PROGRAM = Path(__file__).with_name("program.py")
 HANG_GUARD_S = 1700
@@ -109,7 +109,7 @@ def test_dataframes_in_a_callers_session(tmp_path: Path, kind: str) -> None:
 
 
 def check_what_is_shown(name: str, lines: list[str]) -> None:
-    """Our text, whole and at the beginning; no marker, no stack of Python's."""
+    """Our message, complete and at the beginning; no marker, no Python stack."""
     text = "\n".join(lines)
     assert "EMBERFLOW-ERROR" not in text
     assert "Traceback" not in text
@@ -126,5 +126,5 @@ def check_what_is_shown(name: str, lines: list[str]) -> None:
         assert lines[first : first + 3][1:] == FAILED[1:]
     assert first <= 2
     if name != "stream":
-        # Behind the error of a streaming query Spark shows its plan and, through Connect, Java's stack.
+        # After the error of a streaming query Spark shows its plan and, through Connect, Java's stack.
         assert not any(line.startswith("\tat ") for line in lines)

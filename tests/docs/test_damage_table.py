@@ -23,7 +23,7 @@ LISTED = {
     "limits/": ["limits/model.json"],
     "owners/{fencing epoch}.json": ["owners/0000000001.json"],
 }
-"""What docs/operations.md calls them, and examples; any other name there is a file's."""
+"""Their names in docs/operations.md, and examples; any other name there is that of a file."""
 
 
 def test_the_table_in_the_docs_is_the_tested_one() -> None:

@@ -1,4 +1,4 @@
-"""What `help()` says of public names: every one has a docstring, entry points have examples, and those run."""
+"""What `help()` shows for public names: every one has a docstring, entry points have examples, and those run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documentation names exists: links, files, functions, tests, commands, error codes."""
+"""What the documentation refers to exists: links, files, functions, tests, commands, error codes."""
 
 from __future__ import annotations
 

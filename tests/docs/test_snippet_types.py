@@ -1,4 +1,4 @@
-"""Every Python block of the documentation, and every example in a docstring, passes the type checker as a user's code would."""
+"""Every Python block of the documentation, and every example in a docstring, passes the type checker like user code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.pyright import check
 
 
 def as_program(chain: Chain) -> str:
-    """The blocks of one namespace, in the lines in which the document has them."""
+    """The blocks of one namespace, on the lines of the document."""
     lines: list[str] = []
     for fence in chain:
         lines += [""] * (fence.line - 1 - len(lines))

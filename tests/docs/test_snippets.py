@@ -1,4 +1,4 @@
-"""Every Python block of the documentation runs, and prints what the block behind it says."""
+"""Every Python block of the documentation runs, and prints what the block after it shows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cases(engine: str) -> list[Any]:
 
 
 def run(chain: Chain) -> None:
-    # As a program of its own would be: what it defines travels to workers by value.
+    # Like a separate program: its definitions are sent to workers by value.
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for fence in chain:
         printed = io.StringIO()

@@ -24,7 +24,7 @@ class Scored(Event):
 
 
 class Model(Resource):
-    """Stands for a chat model."""
+    """Replaces a chat model."""
 
 
 def is_large(event: Event) -> bool:

@@ -52,7 +52,7 @@ def write(file: str) -> None:
     for key in KEYS:
         operator.receive(0, (0, 0), Batch([1], None, None, [key]), None)
     calls.finish()
-    # Two batches: the first one cools keys down, the second leaves a run in flight and an input behind it.
+    # Two batches: the first one moves keys to cold buckets, the second leaves a run in flight and an input behind it.
     hot = layout.commit(scope)
     operator.receive(0, (0, 0), Batch([2, 3], None, None, ["key-0", "key-0"]), 50)
     operator.before_save()

@@ -1,8 +1,8 @@
 """A job that is stopped with a run in flight, and its checkpoint directory as a version has stored it.
 
-`python -c 'from tests.golden.stored_job import *; make_all("FOLDER")'` makes the directories `job-memory` and `job-sqlite`:
-two keys have asked a service, remember a long text, and wait for a person's answer; one has an input behind it, and one
-input has failed. Not with `-m`: functions are stored by their module's name.
+`python -c 'from tests.golden.stored_job import *; make_all("FOLDER")'` creates the directories `job-memory` and
+`job-sqlite`: two keys have called a service, remember a long text, and wait for a person's answer; one has an input queued
+behind it, and one input has failed. Not with `-m`: functions are stored by their module's name.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def make(folder: Path, backend: str) -> None:
     ):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    time.sleep(3)  # A checkpoint, and one more: the first may have begun before.
+    time.sleep(3)  # A checkpoint, and one more: the first may have started before.
     job.cancel()
     for path in directory.iterdir():
         if path.name not in KEPT:

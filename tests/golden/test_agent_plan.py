@@ -1,4 +1,4 @@
-"""An agent plan of format 1 still loads and triggers alike; see test_golden.py for the rules."""
+"""An agent plan of format 1 still loads and has the same triggers; see test_golden.py for the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent stores about a key with a run in flight, in its first form: sequence number, memory with pages, the run."""
+"""What an agent stores about a key with a run in flight, in its first format: sequence number, memory with pages, the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UPDATE = False
 
 
 def in_flight() -> bytes:
-    """One input done, one in flight, one behind it."""
+    """One input done, one in flight, one queued behind it."""
     pages = Pages({})
     scope = new_scope(pages)
     operator, calls, _ = opened(scope)
@@ -51,7 +51,7 @@ def test_a_stored_run_in_flight_continues() -> None:
 
 
 def test_the_format_has_not_changed() -> None:
-    """What is written now reads the same; a change of the form needs a new version and a reader for this one."""
+    """What is written now reads the same; a change of the format needs a new version and a reader for this one."""
     stored, now = decode(FILE.read_bytes()), decode(in_flight())
     assert stored[0].keys() == now[0].keys()
     assert stored[0]["run"][0] == now[0]["run"][0]

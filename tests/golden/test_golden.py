@@ -1,6 +1,6 @@
-"""What survives a restart keeps its form: hashes, packets, checkpoints and manifests of format 1, as files.
+"""What survives a restart keeps its format: hashes, packets, checkpoints and manifests of format 1, as files.
 
-A change that fails here orphans stored state. If it is meant, add a new version with a reader for this one; never edit
+A change that fails here orphans stored state. If it is intended, add a new version with a reader for this one; never edit
 the stored files. `UPDATE = True` writes files that are missing.
 """
 
@@ -129,7 +129,7 @@ def test_derived_uids() -> None:
 
 
 def test_state_with_uids_of_the_first_format(tmp_path: Path) -> None:
-    """Those had 32 bits. They are not derived any more; the error says how their state is used on, and that is true."""
+    """Those had 32 bits. They are no longer derived; the error says how to keep using their state, and that works."""
 
     def started(*uids: str) -> None:
         env = LOCAL.environment(checkpoint_dir=tmp_path)

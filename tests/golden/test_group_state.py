@@ -1,4 +1,4 @@
-"""A key group that was stored by this format or the one before: its run goes on, cold keys and pages are found."""
+"""A key group that was stored in this format or the previous one: its run continues, cold keys and pages are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent stores about a key whose guards are at work: a run with its error, what it spent and what began it;
+"""What an agent stores about a key with guards in use: a run with its error, what it spent and the event that started it;
 budgets of the key; delayed events. See test_golden.py for the rules."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.support.agent_harness import AgentHarness, Turn
 
 FILE = Path(__file__).parent / "v1" / "agent_guards_with_failures.bin"
 EARLIER = Path(__file__).parent / "v1" / "agent_guards.bin"
-"""Without the names of actions that had failed before the one that waits."""
+"""Without the names of actions that had failed before the action in flight."""
 UPDATE = False
 
 
@@ -47,7 +47,7 @@ def harness(restore: bytes | None = None) -> AgentHarness:
 
 
 def stored_now() -> bytes:
-    """A delayed event, and an input whose fallback waits."""
+    """A delayed event, and an input whose fallback is in flight."""
     made = harness()
     made.send([("k", 1), ("k", 2)])
     data = made.save()

@@ -1,5 +1,5 @@
-"""What the version before stable names has stored of classes that have moved since: where they were, and what their
-objects were known by. The files were written by that version."""
+"""What the version before stable names has stored about classes that have moved since: their old modules, and the
+identities of their objects. The files were written by that version."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def test_a_packet_in_the_record_of_a_batch() -> None:
 
 
 def test_a_function_by_value_in_a_plan() -> None:
-    """Its annotations refer to classes of ours."""
+    """Its annotations refer to classes of emberflow."""
     stored = base64.b64encode(_reference("emberflow.operators.runner_context.RunnerContext")).decode()
     assert from_json({"name": "act", "cloudpickle": stored}) is RunnerContext

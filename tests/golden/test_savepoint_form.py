@@ -1,6 +1,6 @@
 """Savepoints of format 1 stay readable: one that was written by the first version is kept as files.
 
-A change that fails here orphans savepoints. If it is meant, add a new version with a reader for this one; never edit the
+A change that fails here orphans savepoints. If it is intended, add a new version with a reader for this one; never edit the
 stored files. `UPDATE = True` writes them if they are missing.
 """
 

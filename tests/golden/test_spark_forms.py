@@ -1,4 +1,4 @@
-"""The forms that only Spark's checkpoints hold: a key group's state, the physical group ids, source offsets, manifests."""
+"""The formats that only Spark's checkpoints contain: a key group's state, the physical group ids, source offsets, manifests."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_offsets_of_a_source() -> None:
 
 
 def test_offsets_without_the_start_of_their_batch() -> None:
-    """As versions before stored them: each is followed by the one that followed it then."""
+    """As earlier versions stored them: each is followed by the same offset as then."""
     kept = json.loads(stored("offsets.json", b""))
     planner = offset_planner()
     assert [planner.latest(offset) for offset in kept] == [*kept[1:], kept[-1]]

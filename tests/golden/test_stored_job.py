@@ -1,4 +1,4 @@
-"""A job whose directory was stored by this format or the one before goes on where it was, and pays for nothing twice."""
+"""A job whose directory was stored in this format or the previous one continues where it stopped, and repeats no paid call."""
 
 from __future__ import annotations
 

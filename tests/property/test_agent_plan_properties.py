@@ -1,4 +1,4 @@
-"""Plans of any agent come back from JSON as they were; no text does harm as an expression."""
+"""Plans of any agent survive a JSON round trip; no text causes harm as an expression."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_plan_survives_a_json_round_trip(agent: Agent, settings: dict[str, Any
     try:
         plan = AgentPlan.from_agent(agent, Configuration(settings))
     except InvalidAgent:
-        # A generated name may look like a slip of a known one, or an annotation may not fit its trigger.
+        # A generated name may look like a misspelt known one, or an annotation may not match its trigger.
         return
     read = AgentPlan.from_json(plan.to_json())
     assert read == plan

@@ -1,6 +1,6 @@
-"""The agent operator against a sequential model: any split into batches, calls ending in any order, watermarks
-anywhere; runs that are let go while their calls go on; batches that are repeated; and a crash at any moment that loses
-every call and goes back to the last saved state."""
+"""The agent operator against a sequential model: any split into batches, calls ending in any order, watermarks anywhere;
+runs that are detached while their calls continue; batches that are repeated; and a crash at any moment that loses every
+call and returns to the last saved state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.agent_simulation import (
     id_of,
 )
 
-# The actions run on the real context and on the model's.
+# The actions run with the real context and with the model's.
 
 
 class ModelMemory(dict[str, Any]):
@@ -53,7 +53,7 @@ class ModelContext:
 
 
 def modelled(inputs: list[Input], digests: dict[str, str]) -> tuple[list[list[Any]], dict[str, ModelMemory]]:
-    """What each input puts out, and what each key remembers in the end; one input after the other."""
+    """The outputs of each input and the final memory of each key; one input after another."""
     outputs: list[list[Any]] = []
     memories: dict[str, ModelMemory] = {}
     sequences: dict[str, int] = {}
@@ -68,7 +68,7 @@ def modelled(inputs: list[Input], digests: dict[str, str]) -> tuple[list[list[An
             name, event = tasks.popleft()
             memory, senses = copy.deepcopy(memories.get(key, ModelMemory())), copy.deepcopy(sensory)
             ctx = ModelContext(key, memory, senses)
-            # Ids count what was sent in actions that did not fail: a failure ends the run.
+            # Ids count events sent by actions that did not fail: a failure ends the run.
             try:
                 pending = ACTIONS[name][1](event, ctx)
                 while pending is not None:
@@ -100,7 +100,7 @@ def test_any_order_and_any_crash_equal_one_input_at_a_time(
 ) -> None:
     marks = [-1]
     for i in range(len(inputs)):
-        # Behind the input with the timestamp i, event time may stay where it was.
+        # After the input with timestamp i, event time may stay where it was.
         marks.append(max(marks[-1], i - (steps[i] if i < len(steps) else 1)))
     simulation = Simulation(inputs, marks)
     digests = {key: simulation.harness.head.runtime.key_digest(key) for key in "abc"}

@@ -1,6 +1,6 @@
-"""Asynchronous calls: whatever the order in which they end, nothing is lost and no watermark is overtaken.
+"""Asynchronous calls: in whatever order they end, nothing is lost and no watermark is overtaken.
 
-Every step is compared with a model that looks at all records again.
+Every step is compared with a model that examines all records again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build(ordered: bool) -> Callable[[Any], Any]:
 
 
 class Model:
-    """Slow and obvious: after every step, look at all records from the first on and see which results may leave."""
+    """Slow and obvious: after every step, examines all records from the first on for results that may be emitted."""
 
     def __init__(self, ordered: bool) -> None:
         self._ordered = ordered
@@ -63,7 +63,7 @@ class Model:
         waiting = list(self._records)
         while waiting:
             watermark = waiting[0][1]
-            # Records between two watermarks; where order is kept, each record by itself.
+            # Records between two watermarks; if order is preserved, each record separately.
             group = waiting[:1] if self._ordered else [item for item in waiting if item[1] == watermark]
             waiting = waiting[len(group) :]
             numbers = [number for number, _ in group]
@@ -97,7 +97,7 @@ def test_calls_may_end_in_any_order(
                 model.arrives(number, MIN_WATERMARK if batch else highest - 3)
                 highest = max(highest, stamp)
             before += marks
-            # As from a step before it: `send` is a source, which has no watermarks between its records.
+            # As from an upstream step: `send` is a source, which has no watermarks between its records.
             harness.stage.entry.batch(Batch(list(range(sent, sent + size)), part, marks))
             harness.stage.entry.watermark(highest - 3)
             sent += size
@@ -117,5 +117,5 @@ def test_calls_may_end_in_any_order(
             current = mark
         if isinstance(item, Emitted):
             assert item.timestamp == stamps[item.value]
-            # Exactly the watermark it arrived behind: it has neither overtaken one nor been overtaken.
+            # Exactly the watermark after which it arrived: it has neither overtaken one nor been overtaken.
             assert current == (MIN_WATERMARK if batch else before[item.value])

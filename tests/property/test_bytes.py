@@ -1,4 +1,4 @@
-"""Codecs and packets: every value comes back as it was, and no bytes do harm."""
+"""Codecs and packets: every value survives a round trip, and no bytes cause harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call log knows against a simple model: keys whose actions come one after another, batches that are attempted
+"""The index of a call log against a simple model: keys whose actions run one after another, batches that are attempted
 several times, processes that die; records of all processes read in any order."""
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def call(action: str) -> CallRecord:
 
 
 def history(data: st.DataObject) -> tuple[dict[str, list[Record]], list[str], list[str], list[str], int]:
-    """Parts of three processes, the actions whose calls must still be known, those that state holds, those that are yet to
-    come, and the epoch."""
+    """Parts of three processes, the actions whose calls must still be known, those held in state, those still to come, and
+    the epoch."""
     parts: dict[str, list[Record]] = {"p0": [], "p1": [], "p2": []}
     committed = dict.fromkeys(KEYS, 0)
     recorded: set[str] = set()
@@ -71,7 +71,7 @@ def test_unfinished_work_is_known_whatever_the_order_of_reading(data: st.DataObj
         del rest[owner][:count]
     index.settle(epoch)
     assert sorted(record.value for record in index.calls.values()) == needed
-    # What an attempt parked that was given up is parked for longer than needed: its input comes again.
+    # What an abandoned attempt parked is parked for longer than needed: its input is read again.
     assert set(waiting) <= set(index.parked()) <= {*waiting, *ahead}
 
     index.take_over(["p0", "p1"], "p2")

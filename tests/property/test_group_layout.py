@@ -1,4 +1,4 @@
-"""The stored form of a key group: whatever the batches, evictions and crashes, it holds what a dictionary would hold."""
+"""The stored format of a key group: whatever the batches, evictions and crashes, it contains what a dictionary would."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_it_behaves_like_a_dictionary_through_batches_and_crashes(
                 attempt.pop(key, None)
             assert apply(scope, kind, key, number) == attempt.get(key)
         if crashes:
-            continue  # nothing was committed: the next batch starts from the stored form again
+            continue  # nothing was committed: the next batch starts from the stored format again
         committed = layout.commit(scope)
         hot = hot if committed is None else committed
         cold = buckets.content

@@ -1,4 +1,4 @@
-"""Key groups share a task, and a call may end while any of them is served: what one has stored is never taken for
+"""Key groups share a task, and a call may end while any of them is processed: what one has stored is never mistaken for
 another one's (A13)."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Keeps(Agent):
         key, what = event.input
         await ctx.durable_execute_async(slow, what)
         if what == "keep":
-            # More than stays with its key.
+            # More than is stored with its key.
             ctx.short_term_memory.set("mine", f"{key} " * 2_000)
             ctx.send_event_after(3_600_000, Event("later"))
         else:
@@ -72,14 +72,14 @@ def keys_by_group() -> list[list[str]]:
 
 @pytest.mark.parametrize("last", range(4))
 def test_delayed_events_fired_at_the_end_find_the_memory_of_their_own_group(last: int) -> None:
-    """The end of input waits for a call in every group. All calls end while the first group is served; the delayed
-    events that come then begin runs in all groups."""
+    """The end of input waits for a call in every group. All calls end while the first group is processed; the delayed events
+    that fire then start runs in all groups."""
     keys = keys_by_group()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         query = MicroBatches(graph(), Path(folder), monkeypatch)
         try:
             query.run([(item[0], "keep") for item in keys[: last + 1]], [], lambda: None)
-            # Kept when all of them have been taken up again.
+            # Kept when all of them have been resumed.
             for _ in range(3):
                 query.run([], [], lambda: None)
             query.run([(item[1], "x") for item in keys], [], lambda: None, ends=True)
@@ -94,7 +94,7 @@ def test_delayed_events_fired_at_the_end_find_the_memory_of_their_own_group(last
 
 
 class PassesElsewhere(MicroBatches):
-    """Rows for a sink pass the level in the group that was served when a call of the level before ended."""
+    """Rows for a sink pass the level in the group that was being processed when a call of the previous level ended."""
 
     def _packets(self, inputs: list[Any], ends: bool) -> dict[int, list[PacketRow]]:
         found = super()._packets(inputs, ends)
@@ -115,7 +115,7 @@ def test_pass_through_rows_in_other_groups_do_not_count_as_different_input() -> 
 
 
 def test_a_hold_is_sent_again_when_the_same_process_repeats_a_batch() -> None:
-    """Its state may come from a savepoint: stages behind learn of it only this way."""
+    """Its state may come from a savepoint: downstream stages learn of it only in this way."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         query = MicroBatches(graph(behind=True), Path(folder), monkeypatch)
         try:

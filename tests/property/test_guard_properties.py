@@ -1,5 +1,5 @@
-"""Guarded actions against a sequential model: any pattern of failures, any split into batches, runs that are let go,
-batches that are repeated, and a crash at any moment. Attempts, memory, outputs, spent budgets and delayed events must be
+"""Guarded actions against a sequential model: any pattern of failures, any split into batches, runs that are detached,
+batches that are repeated, and a crash at any moment. Attempts, memory, outputs, spent budgets and delayed events must equal
 those of one input at a time."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def work(event: Event, ctx: Any) -> None:
     memory.append("seen", (number, ctx.attempt))
     ctx.send_event(OutputEvent((ctx.key, number, "begun", ctx.attempt)))
     await Turn()
-    # A call whose answer costs; when the action is tried again, it is answered from the log.
+    # A call whose answer costs tokens; when the action is retried, it is answered from the log.
     cost = await ctx.durable_execute_async(price, tokens)
     ctx.spend(tokens=cost)
     if delay:
@@ -82,7 +82,7 @@ def agent() -> Agent:
 
 @dataclass
 class Key:
-    """What a key is in the end."""
+    """The final state of a key."""
 
     outputs: list[Any] = field(default_factory=list[Any])
     memory: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])

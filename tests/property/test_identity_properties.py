@@ -1,4 +1,4 @@
-"""Identities of different keys differ, above all where the keys have equal 32-bit hashes."""
+"""Identities of different keys differ, especially if the keys have equal 32-bit hashes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from emberflow.events.identity import fingerprint, identity_of
 from emberflow.events.key_groups import stable_hash
 
 FREE = 12
-"""Letters at the end of a forged text; each has four bits that can be chosen."""
+"""Letters at the end of a forged string; each has four bits that can be chosen."""
 
 
 def forged(start: str, wanted: int, init: int = 0) -> str:
-    """A text that begins with `start` and has the wanted CRC-32: the checksum is linear, so that its bits can be solved
-    for those of the last letters."""
+    """A string that begins with `start` and has the wanted CRC-32: the checksum is linear, so the bits of the last letters
+    can be solved for."""
     base = start.encode() + b"@" * FREE
     rest = crc32(base, init) ^ wanted
     rows: list[tuple[int, int]] = []

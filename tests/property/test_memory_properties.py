@@ -1,4 +1,4 @@
-"""Agents' memory against a model of plain nested dictionaries: any sequence of calls, undone at any moment."""
+"""Agents' memory against a model of plain nested dictionaries: any sequence of calls, reverted at any moment."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Model:
         self._refresh = refresh
 
     def live(self, node: Object, name: str, *, read: bool = True) -> Any:
-        """What counts as being there; reading may keep it alive."""
+        """What counts as existing; reading may refresh it."""
         found = node.get(name)
         if not isinstance(found, Leaf):
             return found
@@ -151,7 +151,7 @@ class Model:
 
 
 def size_of(node: dict[str, Any]) -> int:
-    """What the tree counts for, from scratch."""
+    """The size that the tree counts, computed from scratch."""
     return sum(
         len(name) + (size_of(value) if value.__class__ is Node else measure(value))
         for name, value in node.items()
@@ -159,7 +159,7 @@ def size_of(node: dict[str, Any]) -> int:
 
 
 def call(memory: MemoryObject, model: Model, name: str, prefix: str, path: str, argument: Any) -> None:
-    """The same call on both; they agree on its result, or on its refusal."""
+    """The same call on both; they agree on its result, or on its error."""
     inside = f"{prefix}." if prefix else ""
     place = MemoryObject(memory._memory, inside)
     expected: Any = None

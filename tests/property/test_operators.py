@@ -33,7 +33,7 @@ SIDE = OutputTag("side")
 
 @dataclass(frozen=True)
 class Sent:
-    """One record on its way: which input and channel, its time, and the channel's watermark before and after it."""
+    """One record in flight: its input and channel, its time, and the channel's watermark before and after it."""
 
     value: Any
     into: int
@@ -88,7 +88,7 @@ def run(
     *,
     own_watermarks: bool,
 ) -> list[Any]:
-    """What leaves the stage; before each batch numbered in `crashes` it is stored, thrown away and restored."""
+    """What the stage emits; before each batch numbered in `crashes` it is stored, discarded and restored."""
     harness, out = make(None), list[Any]()
     for number, batch in enumerate(batches):
         if number in crashes:
@@ -220,7 +220,7 @@ def test_splits_and_crashes_change_nothing(name: str, data: st.DataObject) -> No
 
 
 def records(log: list[Any]) -> list[tuple[Any, int | None, int]]:
-    # No watermark and one at the beginning of time say the same.
+    # No watermark and one at the beginning of time are equivalent.
     return [(item.value, item.timestamp, _mark(item)) for item in log if isinstance(item, Emitted)]
 
 
@@ -229,7 +229,7 @@ def _mark(item: Emitted) -> int:
 
 
 def never_late(log: list[Any]) -> None:
-    """Watermarks never go back, and what a record says of the watermark before it is no more than was sent."""
+    """Watermarks never regress, and the watermark before a record is no higher than what was sent."""
     current = MIN_WATERMARK
     for item in log:
         mark = item if isinstance(item, int) else item.watermark

@@ -1,5 +1,5 @@
-"""Memory on pages: whatever is written, stored, forgotten and read again equals a tree of plain dictionaries, and no page
-is left behind."""
+"""Memory on pages: whatever is written, stored, evicted and read again equals a tree of plain dictionaries, and no page
+is orphaned."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_pages_hold_what_was_written(steps: list[tuple[str, str, int]]) -> None:
             kept = pickle.dumps(root)
             journal.proceed(undone)
             root.mark_again(marks)
-            # What was stored is the state before the action; the action goes on with what it wrote.
+            # What was stored is the state before the action; the action continues with what it wrote.
             found, _ = opened(pickle.loads(kept), store)
             undone = model_journal.suspend()
             assert found.to_dict() == model.to_dict()

@@ -1,4 +1,4 @@
-"""Limits against simple models, under a clock that the test turns: whatever is asked for when, they hold (A30)."""
+"""Limits against simple models, with a clock that the test advances: whatever is requested when, they hold (A30)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_no_window_has_more_starts_than_the_rate_and_the_burst(
         assert all(start >= now for start in granted)
         starts += granted
     assert starts == sorted(starts), "nobody is overtaken"
-    # The simplest model of a bucket: what may leave in a time is its rate times the time, and what it holds.
+    # The simplest model of a token bucket: in a period it admits its rate times the period, plus its capacity.
     for first, start in enumerate(starts):
         for count, other in enumerate(starts[first:], start=1):
             assert count <= (other - start + BURST_S) * rate / 60 + 1 + 1e-6
@@ -62,7 +62,7 @@ STEPS = st.lists(
 
 @given(st.integers(1, 12), STEPS)
 def test_processes_together_stay_within_the_limit(limit: int, steps: list[tuple[str, str]]) -> None:
-    """Each process knows only what it was last told."""
+    """Each process knows only what it last read."""
     state, limits = LimitState(), ModelLimits(max_concurrent=limit)
     allowed, in_flight, waiting = (dict.fromkeys("abc", 0) for _ in range(3))
     for name, step in steps:
@@ -78,7 +78,7 @@ def test_processes_together_stay_within_the_limit(limit: int, steps: list[tuple[
             state.leave(name)
             allowed[name] = waiting[name] = 0
         assert sum(in_flight.values()) <= limit
-    # Nobody starves: when the others have ended, whoever wants gets all of it.
+    # No starvation: when the others have ended, a process gets everything it wants.
     for name in "abc":
         state.leave(name)
     assert state.occupy(limits, "a", 0, 100) == limit
@@ -164,7 +164,7 @@ def test_the_file_holds_the_same_state_as_memory(
     path: Path = tmp_path_factory.mktemp("ledger") / "model"
     memory, limits = MemoryLedger(), ModelLimits(max_concurrent=limit, requests_per_minute=60)
     for number, (name, step) in enumerate(steps):
-        # A new reader every time: another process.
+        # A new reader every time, like another process.
         file = FileLedger(path)
 
         def change(state: LimitState, name: str = name, step: str = step, now: float = number / 10) -> Any:

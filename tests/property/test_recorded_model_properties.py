@@ -1,4 +1,4 @@
-"""Cassettes: no bytes do harm, and whatever is recorded is found again."""
+"""Cassettes: no bytes cause harm, and whatever is recorded is found again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ messages = st.builds(
 
 
 def problem(data: bytes, otherwise: str = "c.jsonl") -> str:
-    """What is wrong with a cassette; any other error than ours fails the test."""
+    """The error for a cassette; any error other than ours fails the test."""
     try:
         read_cassette(data, "c.jsonl")
     except CorruptData as error:

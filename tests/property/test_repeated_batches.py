@@ -1,5 +1,5 @@
-"""A micro-batch decides once: whatever dies between its first group and Spark's commit, a repetition comes to the same
-end, and sinks, which drop a batch they have committed, lose and repeat nothing (A13, C5)."""
+"""A micro-batch decides once: whatever dies between its first group and Spark's commit, a repeated attempt has the same
+result, and sinks, which ignore a batch they have committed, lose and repeat nothing (A13, C5)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_calls_that_end_while_a_committed_batch_is_repeated_are_not_lost() -> No
 
 
 def test_a_committed_failure_stays_a_failure() -> None:
-    """The letter is in the sink: the repetition must not find that the call goes well now."""
+    """The letter is in the sink: the repeated attempt must not see that the call succeeds now."""
     check([(["a"], [(Death.BEFORE_SPARK_COMMITS, {"a0.1"})], {"a0.1"})], {"a0.1"})
 
 
@@ -129,7 +129,7 @@ class Fragile(Agent):
 
 
 def test_a_committed_failure_without_a_call_stays_a_failure() -> None:
-    """The letter may be redriven: an action that had gone well in the repetition would then count twice."""
+    """The letter may be redriven: an action that had succeeded in the repeated attempt would then count twice."""
     SERVICE.__init__()
     SERVICE.fails = {"a0"}
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
@@ -153,7 +153,7 @@ class Uneven(Waits):
 
 
 def test_an_action_parked_by_a_lost_attempt_is_not_awaited_if_its_run_has_failed() -> None:
-    """Held inputs keep sources back, and parked actions make batches run: neither may stay for ever."""
+    """Held inputs hold back sources, and parked actions make batches run: neither may last forever."""
     SERVICE.__init__()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         query = MicroBatches(graph(Uneven()), Path(folder), monkeypatch)
@@ -185,8 +185,8 @@ def test_the_check_fails_if_a_repeated_batch_decides_again(monkeypatch: pytest.M
 def test_an_outcome_based_on_discarded_memory_is_not_applied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In the attempt that was given up the first input failed, and the second one ran without what it had written; in the
-    repetition the first one succeeds, while the second one's action still goes on from before."""
+    """In the abandoned attempt the first input failed, and the second one ran without what it had written; in the repeated
+    attempt the first one succeeds, while the second one's action is still running from before."""
     SERVICE.__init__()
     SERVICE.fails = {"a0"}
     query = MicroBatches(graph(Counts()), tmp_path, monkeypatch)

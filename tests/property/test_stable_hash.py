@@ -1,4 +1,4 @@
-"""Key groups: equal keys meet, in every process, whatever Python's own hash seed is."""
+"""Key groups: equal keys are in the same group, in every process, whatever Python's own hash seed is."""
 
 from __future__ import annotations
 

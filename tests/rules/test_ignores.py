@@ -1,4 +1,4 @@
-"""What a type checker or a linter is told to overlook is named, rule by rule."""
+"""What a type checker or a linter is configured to ignore is named, rule by rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may import whom; the table of docs and code review, as a test."""
+"""Which package may import which; the table of docs and code review, as a test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BELOW_ENGINES = {
 } | BASE  # fmt: skip
 PUBLIC = {"streams", "agents", "testing", "integrations", "engines"} | BELOW_ENGINES
 
-# A folder may import itself and what is listed here; a folder that is not listed has no place in the house yet.
+# A folder may import itself and what is listed here; a folder that is not listed is not part of the layout yet.
 MAY_IMPORT: dict[str, set[str]] = {
     "rendering": set(),
     "errors": {"rendering"},
@@ -31,11 +31,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "connectors": BASE,
     "plan": {"connectors", "event_time", "state", "windowing"} | BASE,
     "operators": {"plan", "event_time", "state", "windowing", "observability"} | BASE,
-    # The contexts that user functions are handed are the operators' own.
+    # The contexts that user functions receive are the operators' own.
     "streams": {"operators", "plan", "connectors", "event_time", "state", "windowing"} | BASE,
-    # As for streams: the context that actions are handed is the operator's own.
+    # As for streams: the context that actions receive is the operator's own.
     "agents": {"streams", "operators", "plan", "connectors", "dead_letters", "state", "observability"} | BASE,
-    # What a job remembers, apart from any engine.
+    # What a job stores, independent of any engine.
     "savepoints": {"operators", "plan", "state"} | BASE,
     "durable": {"operators", "plan", "state"} | BASE,
     "approvals": {"operators", "plan", "state"} | BASE,
@@ -65,8 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 ENGINES_APART = {"local": "spark", "spark": "local"}
 
-# Files that import a module by its name, or name one of ours in a string, and why they may. Nobody else does: what
-# is imported by name is seen neither by these rules nor by a type checker.
+# Files that import a module by its name, or name one of ours in a string, and why. No other file does: such imports are
+# visible neither to these rules nor to a type checker.
 BY_NAME = {
     "__init__.py": "public names are imported when they are first used",
     "events/stored_types.py": "the registry of stored types",
@@ -88,7 +88,7 @@ BY_NAME = {
     "savepoints/stand_ins.py": "classes of users, named in savepoints",
 }
 
-# What engines may know of agents: the contracts that they fulfil.
+# What engines may know about agents: the contracts that they implement.
 CONTRACTS = {"emberflow.operators.agents.calls.durable_calls"}
 
 

@@ -1,4 +1,4 @@
-"""What a user imports first must not drag heavy packages along."""
+"""What a user imports first must not import heavy packages."""
 
 from __future__ import annotations
 

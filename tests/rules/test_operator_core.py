@@ -30,9 +30,9 @@ ON_THE_HOSTS_LOOP = {
     *("get_running_loop", "sleep", "timeout", "wait_for"),
 }
 EXCEPTIONS = {
-    # Users' actions ask for resources from threads of their own.
+    # Users' actions request resources from their own threads.
     ("agents/resources/resource_cache.py", "threading"),
-    # A service that names a moment and not its own time is believed to have the same clock.
+    # A service that names a time without its own clock is assumed to have the same clock.
     ("admission/throttling.py", "datetime.now"),
     # The name of this process in a ledger that several processes share.
     ("admission/limit_share.py", "uuid.uuid4"),

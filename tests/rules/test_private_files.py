@@ -1,4 +1,4 @@
-"""What the package writes is for its user only: files and directories are made in few places, which see to that."""
+"""What the package writes is for its user only: files and directories are created in few places, which ensure that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.source_tree import PACKAGE, modules, parsed, short
 
-# Each says itself with which mode.
+# Each of these sets the mode itself.
 MAY_MAKE_FILES = {
     "connectors/files/file_sink.py",  # the user's output, by the umask
     "engines/spark/wire/bootstrap.py",
@@ -16,7 +16,7 @@ MAY_MAKE_FILES = {
     "events/private_files.py",
     "events/stored_files.py",
 }
-# What people read, and test data that is checked in: by the umask.
+# Files for people, and test data that is checked in: by the umask.
 NOT_STORED_BY_JOBS = ("demo", "testing")
 MAKING = {"mkdir", "makedirs", "write_text", "write_bytes", "mkfifo", "mknod"}
 
@@ -26,7 +26,7 @@ def is_making(node: ast.Call) -> bool:
     if name in MAKING:
         return True
     if name == "touch":
-        # A method of other things, too; a path's takes a mode.
+        # A method of other objects, too; a path's takes a mode.
         return not node.args and not node.keywords
     private = any(isinstance(part, ast.Name) and part.id == "open_private" for part in ast.walk(node))
     if name != "open" or private or any(keyword.arg == "opener" for keyword in node.keywords):

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.source_tree import PACKAGE, modules, parsed, short
 
-# Python's own names for the public.
+# Python's own public names.
 PYTHON = {"_asdict", "_current_frames", "_fields", "_getframe", "_make", "_replace"}
-# What decorators of `agents` write on users' functions, and `plan` reads.
+# Attributes that decorators of `agents` set on users' functions, and `plan` reads.
 MARKS = {"_guards", "_resource_type", "_trigger_conditions"}
 
 

@@ -1,4 +1,4 @@
-"""No stored byte names a module of ours: moving a file must not make anybody's state unreadable."""
+"""No stored byte names a module of ours: moving a file must not make stored state unreadable."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_record_of_a_newer_version() -> None:
 
 
 def test_a_record_without_a_field_that_was_added_later() -> None:
-    """As the version before the field wrote it."""
+    """As written by the version before the field was added."""
     known = stored_types()["StoredError"]
     found = known.read(1, {"names": ("builtins.ValueError",), "message": "no"})
     assert found == StoredError(names=("builtins.ValueError",), message="no")
@@ -137,7 +137,7 @@ def test_a_record_with_a_field_of_a_newer_version() -> None:
 
 
 class Refused(EmberflowError):
-    """Of a user: built from arguments of its own."""
+    """A user's error, with a constructor of its own."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"refused {number}", way_out="ask again")
@@ -145,11 +145,11 @@ class Refused(EmberflowError):
 
 
 class StepFailed(EmberflowError):
-    """Of a user, with the name of one of ours."""
+    """A user's error, with the name of one of ours."""
 
 
 class Gone(RecordedError):
-    """Of a user."""
+    """A user's error."""
 
 
 def test_an_error_of_a_user_is_stored_with_its_class_and_attributes() -> None:

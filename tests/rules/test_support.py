@@ -1,4 +1,4 @@
-"""What several test files use lives in `tests/support`: a test file is nobody's library."""
+"""Code that several test files use is in `tests/support`: test files do not import each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_file(module: str) -> bool:
 
 
 def borrowed(path: Path, tree: ast.AST) -> list[str]:
-    """What a test file takes from where it should not."""
+    """What a test file imports from where it should not."""
     folder = path.relative_to(ROOT).parent.as_posix().replace("/", ".")
     wrong: list[str] = []
     for module, line in imported(tree):

@@ -1,4 +1,4 @@
-"""A program that makes every kind of file that a job stores: `stores_everything.py ENGINE STATE_BACKEND FOLDER UMASK`.
+"""A program that creates every kind of file that a job stores: `stores_everything.py ENGINE STATE_BACKEND FOLDER UMASK`.
 
 Records, calls, questions, letters, redriven letters, limits, event logs, checkpoints and a savepoint.
 """
@@ -138,7 +138,7 @@ def main(engine: str, backend: str, folder: Path, umask: int) -> None:
         until(lambda: len(letters(directory)) == 2)
         until(lambda: sum(len(path.read_text().split()) for path in (folder / "out").glob("part-*")) == 2)
         job.savepoint(str(folder / "savepoints" / "first"))
-        # While the job runs: files that only live as long are there, too.
+        # While the job runs: temporary files exist, too.
         for path in sorted(folder.rglob("*")):
             try:
                 found = path.lstat()

@@ -1,4 +1,4 @@
-"""Nobody but the job's user can read what it stores, whatever the umask is."""
+"""Only the job's user can read what it stores, whatever the umask is."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def check(modes: dict[str, int], kinds: list[str]) -> None:
     missing = [kind for kind in kinds if not any(Path(path).match(kind) for path in modes)]
     assert not missing, f"the program no longer makes {missing}: {sorted(modes)}"
     stored = {path: mode for path, mode in modes.items() if Path(path).parts[0] != "out" and path != "tmp"}
-    # Spark's own files go by the umask; the directories that they are in do not.
+    # Spark's own files follow the umask; their directories do not.
     ours = {path: mode for path, mode in stored.items() if not BELOW_A_CLOSED_DIRECTORY.match(path)}
     readable = {path: f"{mode:o}" for path, mode in ours.items() if mode & 0o077}
     assert readable == {}
@@ -119,7 +119,7 @@ def run_job(directory: Path) -> None:
 def test_a_checkpoint_directory_that_others_can_write(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, warned: bool
 ) -> None:
-    """The directory itself is the user's and stays as it is; what is in it is closed."""
+    """The directory itself is the user's and keeps its mode; its contents are restricted."""
     directory = tmp_path / "checkpoint"
     (directory / "local").mkdir(parents=True)
     directory.chmod(mode)

@@ -136,12 +136,12 @@ def run(env: StreamExecutionEnvironment, stream: Any) -> None:
     try:
         env.execute()
     except EmberflowError:
-        pass  # A line that is not JSON, say.
+        pass  # For example, a line that is not JSON.
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
 def test_records_are_never_unpickled(protocol: int, tmp_path: Path) -> None:
-    """Neither what files hold, nor values that look like what the job itself stores."""
+    """Neither the contents of files, nor values that look like what the job itself stores."""
     mark = tmp_path / "ran"
     bomb = pickle.dumps(Bomb(mark), protocol)
     path = tmp_path / "data"
@@ -165,7 +165,7 @@ def test_records_are_never_unpickled(protocol: int, tmp_path: Path) -> None:
 
 
 def test_anyone_who_can_write_to_the_checkpoint_directory_can_run_code(tmp_path: Path) -> None:
-    """The reason for the modes and the warning: state is pickled, and a checksum does not say who has written it."""
+    """The reason for the modes and the warning: state is pickled, and a checksum does not authenticate its author."""
     directory, mark = tmp_path / "checkpoint", tmp_path / "ran"
 
     def start() -> None:

@@ -1,4 +1,4 @@
-"""What people are shown of data: no secrets with telling names, nothing that drives a terminal."""
+"""What people see of data: no secrets under recognizable names, nothing that controls a terminal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_shown_value_has_no_secrets(value: Any) -> None:
     ids=["list", "dictionary"],
 )
 def test_a_secret_with_structure_is_masked_as_a_whole(value: Any) -> None:
-    """Its repr alone does not tell where it ends."""
+    """Its repr alone does not show where it ends."""
     assert PASSWORD[:7] not in shorten(value, 10_000)
 
 

@@ -1,4 +1,4 @@
-"""What is written about calls and errors holds no secrets; what a call answered is kept as it is."""
+"""What is stored about calls and errors contains no secrets; the answer of a call is stored unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ANSWER = "the-answer-of-the-service"
 
 
 class Service:
-    """A resource that was made with a secret, and repeats it where it should not."""
+    """A resource that was created with a secret, and repeats it where it should not."""
 
     def __init__(self, api_key: str) -> None:
         self.api_key = api_key
@@ -96,7 +96,7 @@ def test_nothing_that_a_job_stores_contains_a_secret(
     for secret in (KEY, GIVEN):
         assert [path for path, data in stored.items() if secret.encode() in data] == []
         assert secret not in caplog.text
-    # Looked for in the right places: what is not secret is there.
+    # The search looks in the right places: what is not secret is found.
     for folder in (checkpoint / "calls", tmp_path / "savepoint" / "calls"):
         data = b"".join(data for path, data in stored.items() if path.is_relative_to(folder))
         assert ANSWER.encode() in data
@@ -130,7 +130,7 @@ def test_arguments_are_masked_by_name_at_every_depth() -> None:
 
 
 class WithRequest(Exception):
-    """As errors of clients are: the request with its headers travels along."""
+    """Like errors of clients: the request with its headers is attached."""
 
     def __init__(self, message: str, request: object) -> None:
         super().__init__(message, request)

@@ -1,4 +1,4 @@
-"""Programs as users write them: right ones are inferred as `assert_type` says, wrong ones are refused where they say so."""
+"""Programs as users write them: correct ones are inferred as `assert_type` says, wrong ones are rejected where they say so."""
 
 from __future__ import annotations
 

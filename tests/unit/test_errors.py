@@ -1,4 +1,4 @@
-"""Every error: its code, its text, and its way through a foreign stack trace."""
+"""Every error: its code, its message, and how it gets through a foreign stack trace."""
 
 from __future__ import annotations
 

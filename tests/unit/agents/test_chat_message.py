@@ -1,4 +1,4 @@
-"""Messages: plain data, both ways through JSON and pickle."""
+"""Messages: plain data that survives JSON and pickle round trips."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_wrong_names_are_reported_early() -> None:
 
 
 class Away(BaseChatModelConnection):
-    """Takes idempotency keys, and always fails."""
+    """Accepts idempotency keys, and always fails."""
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -174,7 +174,7 @@ async def ask_large(event: InputEvent, ctx: Any) -> None:
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_throttled_call_does_not_wait_if_there_is_a_fallback(status: int) -> None:
-    """Nor is the fallback taken for one that refuses, if it fails in another way."""
+    """A fallback that fails for another reason does not count as throttled either."""
     agent = Agent("patient")
     services = {"busy": When(reply=Reply(error=status)), "broken": When(reply=Reply(error=400))}
     for name, rule in services.items():

@@ -1,4 +1,4 @@
-"""The agents' environment: inputs, outputs, settings and shared resources, and what it says to mistakes."""
+"""The agents' environment: inputs, outputs, settings and shared resources, and its errors."""
 
 from __future__ import annotations
 

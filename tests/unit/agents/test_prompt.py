@@ -1,4 +1,4 @@
-"""Prompts: placeholders are filled, every other brace stays."""
+"""Prompts: placeholders are filled, all other braces are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer says about tokens, in the words of the usual services."""
+"""Token usage in answers, in the field names of common services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools: what a function's signature tells a model, and what the model's arguments become."""
+"""Tools: what a function's signature tells a model, and how the model's arguments are converted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a user misspells are refused with the closest known one, wherever options and arguments are given by name."""
+"""Misspelt names are rejected with the closest known one, wherever options and arguments are given by name."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TOTALS = [("ann", 0, 1), ("ann", 2, 2), ("ann", 6, 3), ("bob", 1, 1), ("cid", 3,
 
 
 class Totals(Agent):
-    """Rows of a user come one by one, in order; bad amounts fail."""
+    """Rows of a user are processed one by one, in order; bad amounts fail."""
 
     @action(InputEvent)
     async def add(self, event: InputEvent, ctx: RunnerContext) -> None:
@@ -115,7 +115,7 @@ def test_a_streaming_dataframe(spark: Any, tmp_path: Path) -> None:
         return [] if found is None else plain(row.asDict() for row in found.collect())
 
     def work_until(count: int) -> None:
-        # Not availableNow: Spark gives a query with processing-time timers one more batch for ever.
+        # Not availableNow: Spark runs one more batch forever for a query with processing-time timers.
         query = (
             result.writeStream.format("json")
             .option("path", str(tmp_path / "out"))
@@ -134,7 +134,7 @@ def test_a_streaming_dataframe(spark: Any, tmp_path: Path) -> None:
 
     arrive("first", ORDERS[:3])
     work_until(3)
-    # Memory is kept with the query: it goes on where it was.
+    # Memory is kept with the query: it continues where it stopped.
     arrive("second", ORDERS[3:])
     work_until(5)
     assert committed() == TOTALS

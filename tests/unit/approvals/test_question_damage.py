@@ -1,4 +1,4 @@
-"""Questions to people and their answers are damaged: no other answer is given, nothing hangs, nothing is removed."""
+"""Questions to people and their answers are damaged: no wrong answer is returned, nothing hangs, nothing is removed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ask(directory: Path) -> Any:
 
 
 def post(directory: Path) -> tuple[Path, Path]:
-    """A question and its answer, as a job that was killed has left them."""
+    """A question and its answer, as left by a killed job."""
     folder = directory / APPROVALS_FOLDER
     question = Question(
         call_id=CALL, question="Pay?", options=(), expires_ms=None, agent="a", action="act", key="'k'"
@@ -93,7 +93,8 @@ def test_corrupted_lines_of_the_history_are_skipped(tmp_path: Path) -> None:
 
 
 def test_a_job_stops_and_continues_after_the_advice_was_followed(tmp_path: Path) -> None:
-    """The damage is no outcome of the action: no retry, no dead letter, nothing recorded; the answer is then asked for again."""
+    """The damage is not an outcome of the action: no retry, no dead letter, nothing recorded; then the question is asked
+    again."""
     got: list[Any] = []
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
@@ -117,7 +118,7 @@ def test_a_job_stops_and_continues_after_the_advice_was_followed(tmp_path: Path)
         folder = tmp_path / APPROVALS_FOLDER
         while not (found := list(folder.glob(f"*{QUESTION}"))):
             pass
-        # Written as it is when it is damaged: the job must not see it whole.
+        # Damaged while it is written: the job must not see it intact.
         answer = found[0].with_name(found[0].name.replace(QUESTION, ANSWER))
         part = answer.with_name(".part")
         part.write_text(json.dumps({"version": 2, "answer": "approve", "checksum": 1}))

@@ -1,4 +1,4 @@
-"""The agents' benchmarks: registered, their agents right, their source's clock, and what is said without LangGraph."""
+"""The agents' benchmarks: registration, their agents, their source's clock, and the output without LangGraph."""
 
 from __future__ import annotations
 

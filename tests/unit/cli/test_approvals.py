@@ -38,7 +38,7 @@ def question(call_id: str = CALL, **fields: Any) -> Question:
 
 @contextmanager
 def asked(directory: Path, *wanted: Question) -> Iterator[list[Any]]:
-    """Somebody waits for answers; what they got is in the list when the block has ended."""
+    """Waits for answers in the background; they are in the list when the block has ended."""
     desk = FileApprovals(directory / APPROVALS_FOLDER)
     got: list[Any] = []
 
@@ -49,7 +49,7 @@ def asked(directory: Path, *wanted: Question) -> Iterator[list[Any]]:
     thread.start()
     while len(questions(directory, answered=True)) < len({item.call_id for item in wanted}):
         thread.join(0.01)
-    # Not in a finally: if the block fails, the answers it would have given never come.
+    # Not in a finally: if the block fails, the expected answers never come.
     yield got
     thread.join(300)
 
@@ -128,7 +128,7 @@ def test_only_the_first_answer_counts(tmp_path: Path) -> None:
 
 
 def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
-    """As after a restart: somebody asks again, and both get the one answer."""
+    """As after a restart: the question is asked again, and both callers get the one answer."""
     with asked(tmp_path, question(), question()) as got:
         assert len(questions(tmp_path)) == 1
         give_answer(tmp_path, text_identity(CALL), "reject")
@@ -140,7 +140,7 @@ def test_expiry_counts_from_the_first_time_it_was_asked(tmp_path: Path) -> None:
     with asked(tmp_path, question(expires_ms=1)) as got:
         pass
     assert got == [None]
-    # Asked again after a restart: expired long ago, however long it may take now.
+    # Asked again after a restart: it expired long ago, however long this takes.
     (folder / f"{text_identity(CALL)}.answer.json").unlink()
     with asked(tmp_path, question(expires_ms=1)) as got:
         pass

@@ -145,7 +145,7 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_number_is_not_reused_after_its_file_was_removed(tmp_path: Path) -> None:
-    """The job has read past it: letters under an old number would never be tried again."""
+    """The job has read past it: letters under an old number would never be processed."""
     folder = write(tmp_path, letter(1), letter(2))
     main(["dead-letters", "redrive", str(tmp_path), "0001"])
     _, position = taken(folder)

@@ -26,7 +26,7 @@ GOOD = {
 
 @pytest.fixture
 def packages(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What is installed, for the doctor to find."""
+    """The installed packages that the doctor finds."""
     found = dict(GOOD)
     monkeypatch.setattr(doctor, "installed", found.get)
     monkeypatch.setattr(

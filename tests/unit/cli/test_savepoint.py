@@ -1,4 +1,4 @@
-"""`emberflow savepoint` and `emberflow checkpoints`: what they print, what they change, what they refuse."""
+"""`emberflow savepoint` and `emberflow checkpoints`: what they print, change and reject."""
 
 from __future__ import annotations
 

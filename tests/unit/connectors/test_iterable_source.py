@@ -77,7 +77,7 @@ def test_an_iterable_instead_of_a_function_is_rejected() -> None:
 
 
 def poll(source: Source, position: Position, wanted: int) -> list[Chunk]:
-    """Asks again until so many values came, as an engine does."""
+    """Polls until this many values were read, like an engine."""
     chunks: list[Chunk] = []
     deadline = time.monotonic() + 120
     while sum(len(chunk.values) for chunk in chunks) < wanted or not (wanted or chunks):
@@ -173,7 +173,7 @@ def slowly() -> Iterator[int]:
 
 
 def test_values_that_have_not_arrived_yet_are_waited_for_when_a_batch_is_repeated() -> None:
-    """A fresh reader has nothing at first; what was read before it must come again all the same."""
+    """A new reader has nothing at first; what was read before must be returned again nevertheless."""
     source = IterableSource(slowly, bounded=False)
     again = [value for chunk in source.read_again(0, 1, 5, 100) for value in chunk.values]
     assert again == [1, 2, 3, 4]
@@ -185,7 +185,7 @@ def test_an_iterable_that_lacks_what_was_read_before_is_an_error() -> None:
 
 
 def test_two_readers_of_one_source_do_not_share_values() -> None:
-    """Both stand at one position at a time: the source is part of a program twice."""
+    """Both are at the same position at one time: the source occurs twice in a program."""
     source = IterableSource(lambda: range(8))
     one = source.read(0, 0, 2)
     first = next(one).values

@@ -154,7 +154,7 @@ def test_a_record_is_available_from_the_moment_it_is_due(
     assert (source.available(0, [index, step], due) or 0) >= 1
     if due:
         assert source.available(0, [index, step], due - 1) == 0
-    # The records that are available are due, and the one behind them is not.
+    # The available records are due, and the next one is not.
     available = source.available(0, [index, step], elapsed)
     assert available is not None
     assert available == 0 or source.due_ms(0, [index + (available - 1) * step, step]) <= elapsed

@@ -1,4 +1,4 @@
-"""What every source keeps to: no method configures the object for another one."""
+"""The contract of every source: no method configures the object for another one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_from(source: Source, starts: list[Any]) -> list[list[Any]]:
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
 def test_stored_positions_are_all_that_a_source_needs(tmp_path: Path, name: str, parallelism: int) -> None:
-    """Neither a call of `start` before, nor one with another parallelism, changes what is read from a position."""
+    """Neither an earlier call of `start`, nor one with another parallelism, changes what is read from a position."""
     source = SOURCES[name](tmp_path)
     starts = start_positions(source, parallelism)
     wanted = read_from(source, starts)

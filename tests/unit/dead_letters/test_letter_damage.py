@@ -1,4 +1,4 @@
-"""Dead letters and redriven ones are damaged: no other input is tried again, and none is left out silently."""
+"""Dead letters and redriven ones are damaged: no wrong input is processed, and none is skipped silently."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_any_changed_bit_of_a_redriven_letter_is_detected(tmp_path: Path) -> Non
 
 
 def test_a_missing_last_file_is_detected(tmp_path: Path) -> None:
-    """Nothing follows it, so only the number behind it tells."""
+    """No file follows it, so only the stored next number reveals it."""
     folder = write(tmp_path, letter(1))
     redrive(letters(tmp_path))
     path = folder / REDRIVE / "00000000.json"

@@ -92,7 +92,7 @@ def test_quiet_prints_the_place_of_the_report_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EMBERFLOW_QUIET", raising=False)
-    # Set through monkeypatch first, so that what the demo sets is taken back.
+    # Set through monkeypatch first, so that what the demo sets is reverted.
     monkeypatch.setenv("EMBERFLOW_QUIET", "")
     assert (
         main(["--engine", "local", "--events", "50", "--rate", "1000", "--out", str(tmp_path), "--quiet"])
@@ -152,7 +152,7 @@ def verdict(number: int, made_ms: int, asked_ms: float = 0, answered_ms: float =
 
 def test_latency_counts_from_the_moment_a_review_was_due() -> None:
     observer = Observer()
-    # 10 reviews a second; the source began at 5,000: review 1 was due at 5,100 and made 40 ms later.
+    # 10 reviews a second; the source started at 5,000: review 1 was due at 5,100 and created 40 ms later.
     observer.verdicts = [(5_300.0, verdict(0, 5_000)), (5_300.0, verdict(1, 5_140))]
     result = outcome(observer, reviews_per_s=10, start_ms=0)
     assert [round(item.latency_s, 3) for item in result.deliveries] == [0.3, 0.2]
@@ -164,7 +164,7 @@ def test_calls_side_by_side_are_counted() -> None:
     calls = [(0, 2_000), (500, 1_000), (1_000, 3_000), (1_200, 1_400)]
     observer.verdicts = [(9_000.0, verdict(0, 0, *call)) for call in calls]
     result = outcome(observer, reviews_per_s=10, start_ms=0)
-    # The third call begins as the second one ends.
+    # The third call starts as the second one ends.
     assert result.side_by_side == 3
     assert result.waiting_s == pytest.approx(4.7)
     assert most_per_step(result.in_flight, 1.0) == [(0, 2), (1, 3), (2, 2), (3, 1)]

@@ -1,4 +1,4 @@
-"""The report: what its tables say, and that they stay in their columns."""
+"""The report: the contents of its tables, and that they stay in their columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_no_time_is_before_the_start(value: float, shown: str) -> None:
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
-    """Of a run whose processes do not quite agree about the time, with long texts in its tables."""
+    """Of a run whose processes disagree slightly about the time, with long texts in its tables."""
     complaint = "the handle came off while I was pouring tea for three guests, " * 3
     result = Outcome(
         deliveries=[Delivery(number / 100, number / 100 + 0.2) for number in range(200)],

@@ -1,4 +1,4 @@
-"""Decisions of micro-batches in files: damage is noticed, whatever it is."""
+"""Decisions of micro-batches in files: any damage is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The durable log of calls: what was written is found again, what is committed goes, claims end with their process."""
+"""The durable call log: records are found again, committed ones are dropped, claims end with their process."""
 
 from __future__ import annotations
 
@@ -345,7 +345,7 @@ def test_inputs_that_state_holds_are_counted_by_step(tmp_path: Path) -> None:
 
 
 def test_published_records_are_visible_at_once_in_a_store_that_delays_writes(tmp_path: Path) -> None:
-    """The next batch may come at once, and serve the key in another process; a savepoint may be taken at once."""
+    """The next batch may start at once, and process the key in another process; a savepoint may be created at once."""
     first, second = (StoredCallLog(ObjectCallStore(str(tmp_path)), claims=True) for _ in range(2))
     first.begin(1)
     assert first.claim("step/key-1/1/")

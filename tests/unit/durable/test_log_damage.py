@@ -1,4 +1,4 @@
-"""A damaged durable call log: only what a crash can have torn is dropped, and nothing damaged is ever removed."""
+"""A damaged durable call log: only what a crash can have truncated is dropped, and nothing damaged is ever removed."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_valid_record_after_a_damaged_one_is_not_caused_by_a_power_failure(
 
 
 def test_without_a_power_failure_written_data_exists(folder: Path) -> None:
-    """The process died right after a write, before anybody was told that it is on disk."""
+    """The process died right after a write, before it reported the data as synced."""
     writer = FileCallStore(folder)
     writer.append([b"one"], sync=False)
     writer.close()
@@ -193,7 +193,7 @@ def test_a_record_that_a_live_process_is_writing_is_not_damage(folder: Path) -> 
     (part,) = folder.glob("*.calls")
     whole = part.read_bytes()
     frame = as_part([b"two"])[5:]
-    # Space first, then bytes, as file systems over a network show it.
+    # Space first, then bytes, as network file systems show it.
     for written in (frame[:5], bytes(len(frame)), frame[:13] + bytes(2)):
         part.write_bytes(whole + written)
         assert [item for _, records in reader.read_new() for item in records] in ([b"one"], [])
@@ -268,7 +268,7 @@ def test_an_fsync_that_failed_is_not_trusted_later(folder: Path, monkeypatch: py
     assert FileCallStore(folder).read_new()[-1] == (writer.owner, [b"three"])
 
 
-# the version before
+# the previous version
 
 
 def version_2(*records: bytes) -> bytes:

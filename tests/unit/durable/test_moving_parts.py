@@ -1,4 +1,4 @@
-"""Reading a call log whose parts are moved meanwhile, or cannot be found at all."""
+"""Reading a call log whose parts are moved at the same time, or cannot be found at all."""
 
 from __future__ import annotations
 

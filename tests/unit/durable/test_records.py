@@ -1,4 +1,4 @@
-"""Records of a call log: the form that is stored stays the same, and what earlier versions stored is read."""
+"""Records of a call log: the stored format does not change, and records of earlier versions are read."""
 
 from __future__ import annotations
 

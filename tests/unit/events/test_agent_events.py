@@ -1,4 +1,4 @@
-"""Events of agents: classes made of fields, plain events, and the way between them."""
+"""Events of agents: classes with fields, plain events, and conversions between them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ plain = st.recursive(
 
 
 def shares(one: Any, other: Any) -> bool:
-    """Whether something that can be changed is in both."""
+    """Whether the two share a mutable object."""
     if isinstance(one, (list, dict, set)) and one is other:
         return True
     if isinstance(one, dict):

@@ -1,4 +1,4 @@
-"""Packets are cut by records and by bytes; the watermark leaves behind the last part only."""
+"""Packets are split by records and by bytes; the watermark is sent with the last part only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids of runs, actions and calls: what is formatted is parsed again, and the forms that are stored stay."""
+"""Ids of runs, actions and calls: formatted ids are parsed again, and the stored formats do not change."""
 
 from __future__ import annotations
 

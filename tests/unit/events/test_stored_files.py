@@ -43,7 +43,7 @@ def test_a_flipped_bit_is_an_error_or_changes_nothing(
             read(path)
         assert caught.value.way_out == "restore it"
         return
-    # White space, say. A name that is no longer "checksum" is refused by whoever knows the names.
+    # Whitespace, for example. A changed name "checksum" is rejected by the code that knows the names.
     assert {name: value for name, value in found.items() if name in BODY} == BODY
 
 

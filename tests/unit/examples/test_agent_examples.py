@@ -1,4 +1,4 @@
-"""The agent examples: run as a reader would run them, and their agents alone."""
+"""The agent examples: run as a reader would run them, and their agents separately."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(name: str, engine: str) -> list[str]:
 
 @pytest.fixture
 def example(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
-    """An example as a module; known under its name while the test runs, as pickling needs it."""
+    """An example as a module; registered under its name during the test, as pickling requires."""
     name = f"example_{request.param}"
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{request.param}.py")
     assert spec is not None

@@ -51,7 +51,7 @@ Point = namedtuple("Point", "x y")
 
 
 class Model:
-    """What the log needs to know of a Pydantic model."""
+    """What the log needs of a Pydantic model."""
 
     model_fields = MappingProxyType({"name": object(), "password": object()})
 
@@ -62,7 +62,7 @@ class Model:
 
 
 class Hostile:
-    """Raises wherever it is touched."""
+    """Raises on every access."""
 
     def __getattribute__(self, name: str) -> Any:
         raise RuntimeError(name)

@@ -155,10 +155,10 @@ def test_a_forked_process_has_a_new_log(
 ) -> None:
     log.record(record(id="before"))
     log.flush()
-    # Not written yet when the process forks: it is the parent's to write, and once.
+    # Not written yet when the process forks: the parent must write it, once.
     monkeypatch.setattr(event_log, "PAUSE_S", 60)
     log.record(record(id="waiting"))
-    with log._lock:  # As if the writer were at work in that moment.
+    with log._lock:  # As if the writer were active at that moment.
         child = os.fork()
         if child == 0:
             try:

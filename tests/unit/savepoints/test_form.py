@@ -1,4 +1,4 @@
-"""What is written is what is read; damage is found; nothing half is left behind."""
+"""What is written can be read; damage is detected; no incomplete savepoint is left."""
 
 from __future__ import annotations
 

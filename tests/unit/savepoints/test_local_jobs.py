@@ -1,4 +1,4 @@
-"""Savepoints of local jobs: what fits, what does not, and whose checkpoint wins."""
+"""Savepoints of local jobs: what matches, what does not, and which checkpoint takes precedence."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_savepoint_that_cannot_be_written_does_no_harm(tmp_path: Path) -> None
 
 
 class PostBox(Sink):
-    """Writes what is committed into files, unless it is shut."""
+    """Writes committed records to files, unless it is closed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -231,7 +231,7 @@ class _Letters:
 
 @pytest.mark.parametrize("host", [LOCAL, LOCAL_SQLITE], ids=str)
 def test_prepared_output_becomes_visible_after_the_start(tmp_path: Path, host: Host) -> None:
-    """A job that ends between its checkpoint and the commit of its sink, and a savepoint of what it left."""
+    """A job that ends between its checkpoint and the commit of its sink, and an offline savepoint of it."""
     box = tmp_path / "box"
     box.mkdir()
     (box / "shut").touch()
@@ -250,7 +250,7 @@ def test_prepared_output_becomes_visible_after_the_start(tmp_path: Path, host: H
 
 
 def test_a_checkpoint_that_takes_too_long_is_aborted(tmp_path: Path) -> None:
-    """An asynchronous step has to come to rest first; its calls wait until the test lets them go."""
+    """An asynchronous step must come to rest first; its calls wait until the test releases them."""
     out: list[Any] = []
     gate = tmp_path / "gate"
 
@@ -288,7 +288,7 @@ def test_the_configured_number_of_checkpoints_is_retained(tmp_path: Path) -> Non
 
 
 class Counted(WatermarkGenerator):
-    """One behind the highest so far; it remembers that itself."""
+    """One below the highest timestamp so far, which it keeps itself."""
 
     def __init__(self) -> None:
         self.highest = 0

@@ -1,4 +1,4 @@
-"""Random state through a savepoint into jobs of another parallelism, and out again: every key is there, once."""
+"""Random state through a savepoint into jobs with another parallelism, and out again: every key exists, once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ UID = "keeps"
 
 
 class Keeps(KeyedProcessFunction):
-    """Leaves state as it is."""
+    """Does not change state."""
 
     def process_element(self, value: Any, ctx: Any) -> Any:
         return ()
@@ -136,7 +136,7 @@ def test_groups_on_spark(
     timers: list[tuple[int, Any]],
     random: Any,
 ) -> None:
-    """Frames come to their group in any order, each on its own; a small limit makes the groups use cold buckets."""
+    """Frames reach their group in any order, one by one; a small limit makes the groups use cold buckets."""
     path = tmp_path_factory.mktemp("groups") / "s"
     write(path, entries, timers, 5)
     frames = list(SavepointReader(path).frames(UID))

@@ -1,4 +1,4 @@
-"""Where sources of a Spark job begin that starts from a savepoint, and that they stop when the job is to be stopped."""
+"""Where the sources of a Spark job that starts from a savepoint start, and that they stop when the job is to be stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_starts_at_the_stored_position(tmp_path: Path) -> None:
 
 
 def test_the_first_batch_runs_without_input(tmp_path: Path) -> None:
-    """State may have something to do: a run that waits, a timer."""
+    """State may have something to do: a parked run, a timer."""
     begins = planner(tmp_path, {0: [[6, False]]})
     first = begins.initial()
     latest = begins.latest(first)

@@ -1,4 +1,4 @@
-"""State with the program's own classes goes through commands that do not know them, in a process of their own."""
+"""State with the program's own classes is processed by commands that do not know them, in a separate process."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ sys.exit(0 if main(["savepoint", "create", sys.argv[1], sys.argv[2]]) else 1)
 
 
 def test_keys_of_an_unknown_class_are_rejected_by_name(tmp_path: Path) -> None:
-    """Which key group they belong to, only the class can say."""
+    """Only the class can determine their key group."""
     (tmp_path / "code" / "own").mkdir(parents=True)
     (tmp_path / "code" / "own" / "shapes.py").write_text(CLASSES)
     python(KEYED, tmp_path / "c", knows=tmp_path / "code")

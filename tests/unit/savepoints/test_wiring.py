@@ -1,4 +1,4 @@
-"""Numbers of a job get names in a savepoint, and other numbers in the next job."""
+"""A job's numbers get names in a savepoint, and other numbers in the next job."""
 
 from __future__ import annotations
 

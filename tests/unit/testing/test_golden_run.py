@@ -1,4 +1,4 @@
-"""Golden runs: a stable rendering, a diff that can be read, and the command that writes the file."""
+"""Golden runs: a stable rendering, a readable diff, and the command that writes the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorded model: cassettes are written, replayed, and refused with a reason."""
+"""The recorded model: cassettes are written, replayed, and rejected with a reason."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_record_then_replay(tmp_path: Path) -> None:
     }
 
     replayed = RecordedChatModel(path)
-    # In the order of recording, and the last one again and again.
+    # In recorded order, then the last one repeatedly.
     assert [ask(replayed, "a", temperature=0.1) for _ in range(4)] == ["one", "three", "three", "three"]
     assert ask(replayed, "b") == "two"
     again = pickle.loads(pickle.dumps(replayed))
@@ -136,7 +136,7 @@ def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "password": Secret("X"),
         "note": "Bearer abcdefgh12345678",
     }
-    # The program itself sees what the service said.
+    # The program itself sees the service's original answer.
     assert ask(model, f"my key is {key}", **settings) == f"my key is {key}, with {key}"
 
     written = (tmp_path / "c.jsonl").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`run_agent`, which users test their agents with."""
+"""`run_agent`, with which users test their agents."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_turns_of_a_tool_call_are_decided_by_the_conversation() -> None:
         {"id": "call-0-0", "type": "function", "function": {"name": "add", "arguments": {"a": 1, "b": 2}}}
     ]
     result = ChatMessage(role=MessageRole.TOOL, content="3")
-    # The same answers from an instance that knows nothing of the first call, as after a crash.
+    # The same answers from an instance without knowledge of the first call, as after a crash.
     for again in (model, pickle.loads(pickle.dumps(model))):
         assert asyncio.run(again.chat([*question, first, result])).content == "It is 3."
         assert asyncio.run(again.chat(question)) == first

@@ -1,4 +1,4 @@
-"""What files hold and how they are named; what is refused."""
+"""Contents and names of files, and what is rejected."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def writer_of(sink: FileSink, epoch: int = 0, subtask: int = 0, attempt: str = "
 
 
 def run_epoch(sink: FileSink, epoch: int, *batches: list[Any]) -> None:
-    """Each batch goes to a subtask of its own."""
+    """Each batch goes to its own subtask."""
     prepared: list[Any] = []
     for subtask, values in enumerate(batches):
         writer = writer_of(sink, epoch, subtask)
@@ -219,7 +219,7 @@ def test_a_repeated_epoch_is_recognized_after_its_record_was_cleaned_and_its_fil
 def test_files_moved_after_a_crash_in_the_middle_of_a_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: int, lost: str
 ) -> None:
-    """A reader may move what is visible, also before the ledger says that all of the epoch is. Staged files may not go."""
+    """A reader may move visible files, even before the ledger records the whole epoch. Staged files must not disappear."""
     sink = strings(tmp_path).build()
     run_epoch(sink, 0, ["a"])
     replaced: list[Any] = []
@@ -304,7 +304,7 @@ def test_the_format_of_the_ledger_has_not_changed(tmp_path: Path) -> None:
 
 
 def test_a_decision_of_the_first_version_is_completed(tmp_path: Path) -> None:
-    """Neither a checksum of its own nor those of the files, also in what a checkpoint holds."""
+    """Without its own checksum and those of the files, also in checkpoints."""
     sink = strings(tmp_path).build()
     folder = CommitLedger(str(tmp_path), JOB, SINK).staging.parent
     for epoch, text in enumerate(("a", "b")):

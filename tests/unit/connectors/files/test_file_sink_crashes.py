@@ -1,6 +1,6 @@
-"""A crash before or after any step that touches the disk: the files end up as if nothing had happened.
+"""A crash before or after any step that accesses the disk: the files end up as if nothing had happened.
 
-Two engines are played: one that repeats an epoch with new attempts (Spark's micro-batches), and one that
+Two engines are simulated: one that repeats an epoch with new attempts (Spark's micro-batches), and one that
 stores what was prepared and commits the same again (the local engine's checkpoints).
 """
 
@@ -31,11 +31,11 @@ SUBTASKS = 2
 
 
 class Crash(BaseException):
-    """Not an Exception: nobody may catch it, as nobody catches a power cut."""
+    """Not an Exception: it must not be caught, like a power failure."""
 
 
 class Disk:
-    """Counts the steps that touch the disk and crashes before and after the chosen ones."""
+    """Counts the steps that access the disk and crashes before and after the chosen ones."""
 
     def __init__(self, crashes: list[int]) -> None:
         self._left = sorted(crashes, reverse=True)
@@ -58,7 +58,7 @@ class Disk:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        # fsync itself is left out: it costs time and changes nothing that a process can see.
+        # fsync itself is omitted: it takes time and changes nothing that a process can see.
         real = {name: getattr(os, name) for name in STEPS} | {"fsync": lambda _: None}
         with mock.patch.multiple(os, **{name: self._wrap(real[name]) for name in STEPS}):  # pyright: ignore[reportArgumentType, reportCallIssue]
             yield
@@ -83,14 +83,14 @@ def write_epoch(sink: FileSink, epoch: int, attempt: str) -> list[Any]:
 
 
 def repeating_engine(sink: FileSink, store: dict[str, Any], attempt: str) -> None:
-    """Positions are fixed before an epoch is run; what was prepared is forgotten in a crash."""
+    """Positions are fixed before an epoch is run; what was prepared is lost in a crash."""
     for epoch in range(store.get("committed", -1) + 1, EPOCHS):
         sink.commit(JOB, SINK, epoch, write_epoch(sink, epoch, attempt))
         store["committed"] = epoch
 
 
 def checkpointing_engine(sink: FileSink, store: dict[str, Any], attempt: str) -> None:
-    """A checkpoint holds what was prepared; a restart commits it again, as it cannot know whether it did."""
+    """A checkpoint contains what was prepared; a restart commits it again, because it cannot know whether it did."""
     if "checkpoint" in store:
         sink.commit(JOB, SINK, *store["checkpoint"])
     for epoch in range(store.get("checkpoint", (-1,))[0] + 1, EPOCHS):
@@ -110,7 +110,7 @@ def visible(folder: Path) -> dict[str, str]:
 
 
 def run(folder: Path, engine: str, crashes: list[int], expected: dict[str, str] | None = None) -> int:
-    """Runs to the end through all crashes; returns how many moments there were to crash in."""
+    """Runs to completion through all crashes; returns the number of possible crash points."""
     disk, store = Disk(crashes), dict[str, Any]()
     for attempt in count():
         try:
@@ -119,7 +119,7 @@ def run(folder: Path, engine: str, crashes: list[int], expected: dict[str, str] 
             return disk.moments
         except Crash:
             if expected is not None:
-                # At no time does a reader see half a file or one that will not stay.
+                # At no time does a reader see an incomplete file or one that will disappear.
                 seen = visible(folder)
                 assert seen.items() <= expected.items()
     raise AssertionError

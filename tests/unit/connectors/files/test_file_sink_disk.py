@@ -1,4 +1,4 @@
-"""A disk that takes nothing more: each step of a file sink names its folder and the cause."""
+"""A full disk: each step of a file sink names its folder and the cause."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_records_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_records_that_cannot_be_finished(tmp_path: Path) -> None:
-    """What fits into the buffers meets the full disk when the file is closed."""
+    """Buffered data reaches the full disk when the file is closed."""
     writer = literal_files(tmp_path / "out").writer(context())
     writer.write(Batch(["x" * 2_000]))
     with files_of_at_most(1_000), pytest.raises(SinkFailed) as caught:

@@ -1,4 +1,4 @@
-"""A later start of a job takes a file sink over while an earlier one commits, at every single step: one of them wins, whole."""
+"""A later start of a job takes over a file sink while an earlier one commits, at every single step: exactly one wins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = ("replace", "unlink", "mkdir", "fsync", "listdir")
 
 
 class Interruption:
-    """Runs something before the chosen step that touches the disk."""
+    """Runs something before the chosen step that accesses the disk."""
 
     def __init__(self, at: int, run: Callable[[], None]) -> None:
         self._at = at
@@ -50,7 +50,7 @@ class Interruption:
 
 
 def run(folder: Path, at: int) -> int:
-    """An earlier start commits epoch 1; in the middle a later one takes over and commits what it made of epoch 1 itself.
+    """An earlier start commits epoch 1; in the middle a later one takes over and commits its own version of epoch 1.
     Returns the number of steps."""
     sink = sink_in(folder)
     sink.take_over(JOB, SINK, 1)
@@ -62,7 +62,7 @@ def run(folder: Path, at: int) -> int:
         found = sink.take_over(JOB, SINK, 2)
         outcome.append("old" if found.epoch == 1 else "new")
         sink.commit_fenced(JOB, SINK, 1, staged(sink, 1, 2, "new"), 2)
-        # From the moment on at which it was committed it never changes.
+        # Once it is committed it never changes.
         assert visible(folder) == sorted(lines(0, "old") + lines(1, outcome[0]))
 
     with Interruption(at, take_over) as interruption:
@@ -99,7 +99,7 @@ def test_a_decision_that_came_too_late_is_never_completed(tmp_path: Path) -> Non
     prepared = staged(sink, 0, 1, "old")
     sink.take_over(JOB, SINK, 2)
     ledger = CommitLedger(str(tmp_path), JOB, SINK, 1)
-    # Held up between its look at the staged files and its decision.
+    # Suspended between listing the staged files and deciding.
     renames = [pair for part in prepared for pair in part]
     body = {"version": 1, "epoch": 0, "renames": renames}
     write_json(ledger.staging.parent / "00000000-000001.json", body)

@@ -1,4 +1,4 @@
-"""Which files are read, by whom, and what happens when they change."""
+"""Which files are read by which channel, and what happens when they change."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def test_a_file_that_grows_after_it_was_read_is_an_error(tmp_path: Path) -> None
 @pytest.mark.parametrize("limit", [1, 2, 100])
 @pytest.mark.parametrize("chunks", range(1, 8))
 def test_a_repeated_batch_has_the_files_of_the_first_attempt(tmp_path: Path, limit: int, chunks: int) -> None:
-    """Whatever came into the folder meanwhile, under whichever name."""
+    """Whatever files were added to the folder in between, under whatever name."""
     for name in "bdf":
         put(tmp_path, name, f"{name}1", f"{name}2", f"{name}3")
     job = Watcher(watched(tmp_path))
@@ -298,7 +298,7 @@ def test_a_watched_folder_is_scanned_once_per_interval(tmp_path: Path) -> None:
     [position] = source.start(1)
     put(tmp_path, "a", "1")
     put(tmp_path, "b", "2")
-    # Stopping early is no look: the file that is left must not wait for an hour.
+    # Stopping early does not count as a scan: the remaining file must not wait for an hour.
     first = next(source.read(0, position, 10))
     [second] = source.read(0, first.position, 10)
     assert first.values + second.values == ["1", "2"]

@@ -1,4 +1,4 @@
-"""What a file sink's writer prepares: the form that checkpoints hold stays, and earlier ones are read."""
+"""What a file sink's writer prepares: the format in checkpoints does not change, and earlier ones are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that an earlier start has staged are damaged before they become visible: the commit is refused, and nothing is lost."""
+"""Files staged by an earlier start are damaged before they become visible: the commit is rejected, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_part_in_a_checkpoint_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
 def test_parts_of_a_savepoint(tmp_path: Path, damage: str) -> None:
-    """Committed without a start of their own, so by nobody who has just written them."""
+    """Committed without a start, and so not by the process that has just written them."""
     sink = sink_in(tmp_path)
     sink.take_over(JOB, SINK, 1)
     prepared = staged(sink, 0, 1, "old")

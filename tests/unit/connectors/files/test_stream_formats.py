@@ -1,4 +1,4 @@
-"""Formats: any records, any cut and any restart give the same records; damage is named."""
+"""Formats: any records, any split and any restart give the same records; damage is named."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
 }
-# Newlines and carriage returns are the format's own; surrogates cannot be written.
+# Newlines and carriage returns belong to the format; surrogates cannot be written.
 LINES = st.lists(
     st.text(st.characters(codec="utf-8", exclude_characters="\n\r\ufeff"), max_size=12), max_size=25
 )
@@ -177,7 +177,7 @@ def test_no_bytes_raise_anything_but_source_failed(data: bytes, kind: str, suffi
 
 
 def read_until_damage(source: FileSource) -> tuple[list[Any], SourceFailed, Any]:
-    """What was delivered, the error, and the position a restart begins at."""
+    """The delivered records, the error, and the position at which a restart continues."""
     position = source.start(1)[0]
     found: list[Any] = []
     try:

@@ -1,4 +1,4 @@
-"""The small files of a checkpoint directory: damaged or missing ones are named, and the advice comes true."""
+"""The small files of a checkpoint directory: damaged or missing ones are named, and the advice works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that processes of a job share: changes are atomic, the dead hold nothing, damage costs the limits only."""
+"""The file that processes of a job share: changes are atomic, dead processes hold nothing, damage only resets the limits."""
 
 from __future__ import annotations
 

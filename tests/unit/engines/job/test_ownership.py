@@ -1,4 +1,4 @@
-"""One owner at a time: the lock refuses a second job, the fencing epoch keeps a replaced one from committing."""
+"""One owner at a time: the lock rejects a second job, the fencing epoch prevents a replaced one from committing."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_without_locks_the_fencing_epoch_decides(
     fence = first.next_epoch()
     fence.check()
     with pytest.raises(CheckpointInUse, match="another job of process"):
-        lock_directory(tmp_path)  # In one process it is known all the same.
+        lock_directory(tmp_path)  # Detected within one process all the same.
     first.release()
 
     second = lock_directory(tmp_path)
@@ -188,14 +188,14 @@ def test_a_folder_that_was_removed(tmp_path: Path) -> None:
     (tmp_path / FOLDER).rmdir()
     with pytest.raises(OwnershipLost):
         fence.check()
-    fence.check_if_reachable()  # As on a worker's machine that does not see the directory.
+    fence.check_if_reachable()  # As on a worker's machine without access to the directory.
     first.release()
-    # The number goes on: what older starts have written counts less.
+    # Counting continues: what older starts have written counts less.
     assert lock_directory(tmp_path).next_epoch().epoch == 2
 
 
 def test_an_epoch_that_others_have_seen_is_skipped(tmp_path: Path) -> None:
-    """A sink knows more starts than the directory: the owner before is replaced all the same."""
+    """A sink knows more starts than the directory: the previous owner is replaced all the same."""
     first = lock_directory(tmp_path)
     fences = [first.next_epoch()]
     for above in (2, 0, 9):
@@ -252,9 +252,9 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     try:
         assert ready.wait(60)
         with pytest.raises(CheckpointInUse):
-            lock_directory(tmp_path)  # The parent still has it,
+            lock_directory(tmp_path)  # The parent still holds it,
         owner.release()
-        lock_directory(tmp_path).release()  # and the child has not.
+        lock_directory(tmp_path).release()  # and the child does not.
     finally:
         stop.set()
         child.join()
@@ -277,7 +277,7 @@ def test_a_checkpoint_of_a_replaced_start_does_not_count(tmp_path: Path, store: 
         first.save(Checkpoint(epoch=1), {})
     second.save(Checkpoint(epoch=1, sources={"second": None}), {})  # pyright: ignore[reportArgumentType]
 
-    # Held up right behind the check.
+    # Suspended right after the check.
     first._fence = _Blind(first._fence.epoch)
     if store is FileCheckpoints:
         first.save(Checkpoint(epoch=1, sources={"first": None}), {})  # pyright: ignore[reportArgumentType]
@@ -294,7 +294,7 @@ class _Blind:
         self.epoch = epoch
 
     def check(self) -> None:
-        """It was all right then."""
+        """It was valid then."""
 
     def lost(self) -> OwnershipLost:
         return OwnershipLost("lost")
@@ -314,7 +314,7 @@ def test_a_replaced_process_drops_nothing_from_the_call_log(tmp_path: Path) -> N
     second.begin(0, attempt=2)
     second.write_now(call(2, "second"))
 
-    # Answers that it has waited for are not lost; those that the later start has itself stay.
+    # Answers that it has waited for are not lost; the later start keeps its own answers.
     first.write_now(call(1, "first"))
     first.write_now(call(2, "first"))
     with pytest.raises(CallLogFailed, match="no longer belongs to this job"):
@@ -335,7 +335,7 @@ def test_a_replaced_process_drops_nothing_from_the_call_log(tmp_path: Path) -> N
 
 
 def test_a_replaced_process_neither_asks_nor_settles_a_question(tmp_path: Path) -> None:
-    """The later start asks the same question, and needs the answer that somebody has given."""
+    """The later start asks the same question, and needs the answer that was given."""
     question = Question(
         call_id="s/k-1/1/0",
         question="pay?",
@@ -367,7 +367,7 @@ def test_a_replaced_process_neither_asks_nor_settles_a_question(tmp_path: Path) 
 
 
 def test_a_worker_that_also_serves_the_next_start_does_not_fail_for_the_previous_one(tmp_path: Path) -> None:
-    """In one session Spark's workers live on: a call of the first start ends when the second one has begun."""
+    """In one session Spark's workers keep running: a call of the first start ends after the second one has started."""
     owner = lock_directory(tmp_path)
     log = StoredCallLog(FileCallStore(tmp_path / "calls"), fence=owner.next_epoch(), claims=True)
     log.claim("step/k-1/1/")

@@ -1,4 +1,4 @@
-"""Bounded everywhere: a source waits for asynchronous steps and for the tasks behind it."""
+"""Backpressure: a source waits for asynchronous steps and for the tasks downstream of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the local engine stores: complete or not at all, and damaged files are never skipped silently."""
+"""What the local engine stores: atomically, and damaged files are never skipped silently."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_coroutine_that_suppresses_its_cancellation_is_abandoned() -> None:
         return "done"
 
     found: list[str] = []
-    # In a thread of its own: without the time limit it would wait for the coroutine.
+    # In a separate thread: without the time limit it would wait for the coroutine.
     thread = threading.Thread(target=lambda: found.append(run_to_its_end(main(), 0.05)), daemon=True)
     thread.start()
     thread.join(HANG_GUARD_S)

@@ -1,4 +1,4 @@
-"""A local source waits while agents have their hands full, and the job tells how long it did (C9)."""
+"""A local source waits while agents are at their limit, and the job reports how long (C9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the local engine's stores do when what they stored is damaged, old, or of a class that is gone."""
+"""What the local engine's stores do when stored data is damaged, old, or of a class that no longer exists."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_database_of_the_previous_version_is_read(tmp_path: Path) -> None:
         store.close()
 
 
-# a class that is gone
+# a class that no longer exists
 
 
 class Keeps(KeyedProcessFunction):
@@ -144,7 +144,7 @@ class Keeps(KeyedProcessFunction):
 
 @pytest.fixture(autouse=True)
 def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that look into savepoints let unknown classes pass, for the rest of their process; tests share one."""
+    """Commands that inspect savepoints accept unknown classes for the rest of their process; tests share one."""
     monkeypatch.setattr(codecs, "_missing_classes", None)
 
 
@@ -171,7 +171,7 @@ def test_a_missing_class_is_named_with_step_and_key(
         if host is LOCAL:
             host.run(keeping, checkpoint_dir=tmp_path / "job")
         with closing(SqliteCheckpoints(tmp_path / "job")) as store:
-            # Rows are read when their key turns up.
+            # Rows are read when their key occurs.
             assert store.load() is not None
             store.loader("keeper").load("a")
 

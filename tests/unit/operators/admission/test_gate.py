@@ -25,7 +25,7 @@ class TooMany(Exception):
 
 @dataclass
 class Service:
-    """Takes `rate` requests a second, with a small burst; turns away what is more."""
+    """Accepts `rate` requests per second, with a small burst; rejects the rest."""
 
     rate: float = float("inf")
     call_s: float = 0.1
@@ -58,7 +58,7 @@ class Service:
 
 
 def gates(count: int, **limits: Any) -> list[Gate]:
-    """As many processes."""
+    """This many processes."""
     ledger = MemoryLedger()
     return [Gate("the connection 'c'", ModelLimits(**limits), ledger) for _ in range(count)]
 

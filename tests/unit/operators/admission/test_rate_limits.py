@@ -1,4 +1,4 @@
-"""The arithmetic of limits that processes share: starts of requests, shares of calls in flight, what a 429 changes."""
+"""The arithmetic of limits shared by processes: starts of requests, shares of calls in flight, the effect of a 429."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_calls_in_flight_lower_the_limits_once() -> None:
 
 
 def test_a_rate_is_learned_from_accepted_requests() -> None:
-    """60 a minute, all of them in the first second: the pause tells the rest."""
+    """60 per minute, all of them in the first second: the pause reveals the rest."""
     state = LimitState()
     state.succeeded(100.2, 0, 60)
     state.throttle(NONE, 101.0, 0, 59.0)

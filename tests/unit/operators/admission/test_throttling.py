@@ -1,4 +1,4 @@
-"""What counts as "too many requests", in the shapes that clients give their errors."""
+"""What counts as "too many requests", in the forms in which clients raise errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong inside an agent, each with the text that explains it."""
+"""What can go wrong inside an agent, each with the message that explains it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def agent_of(function: Any) -> Agent:
 
 
 def failure(agent: Agent, kind: type[EmberflowError], options: dict[Any, Any] | None = None) -> str:
-    """The text of the error; every such input can be skipped as well."""
+    """The message of the error; every such input can be skipped as well."""
     with pytest.raises(kind) as caught:
         run_agent(agent, [{"key": "ann", "value": 1}], options=options)
     assert type(caught.value) is kind
@@ -241,7 +241,7 @@ def test_long_term_memory_is_not_supported_yet() -> None:
     assert "long-term memory needs a vector store" in text
 
 
-# Resources that cannot be had.
+# Resources that are not available.
 
 
 class Model(Resource):
@@ -344,7 +344,7 @@ def test_a_skipped_input_is_logged_without_advice_to_skip_it(caplog: pytest.LogC
 
 
 class Panic(BaseException):
-    """As extensions in Rust raise it (`pyo3_runtime.PanicException`)."""
+    """As raised by extensions in Rust (`pyo3_runtime.PanicException`)."""
 
 
 def _waits(raised: BaseException) -> Agent:

@@ -1,4 +1,4 @@
-"""Agents whose calls end when the test says so: order per key, keys side by side, watermarks, checkpoints in between."""
+"""Agents whose calls end when the test says so: order per key, concurrent keys, watermarks, checkpoints in between."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.agent_harness import AgentHarness, Turn
 
 
 async def ask(event: Event, ctx: RunnerContext) -> None:
-    """Remembers before, in the middle of and after its calls."""
+    """Writes memory before, between and after its calls."""
     key, number = event.get_attr("input")
     memory = ctx.short_term_memory
     memory.set("asked", memory.get("asked", 0) + 1)
@@ -221,7 +221,7 @@ def test_a_restored_run_starts_its_action_again() -> None:
 
 
 def test_ids_do_not_depend_on_rejected_events() -> None:
-    """An action may catch that an event cannot be sent; a checkpoint behind it must not shift the ids."""
+    """An action may catch the error for an event that cannot be sent; a checkpoint after it must not shift the ids."""
 
     async def tries(event: Event, ctx: RunnerContext) -> None:
         try:
@@ -271,7 +271,7 @@ def test_a_restored_run_knows_the_size_of_its_sensory_memory() -> None:
 
 
 def test_evicted_entries_are_reloaded_with_their_runs() -> None:
-    """A state backend may drop what it has just stored."""
+    """A state backend may evict what it has just stored."""
     harness = AgentHarness(asking())
     harness.send([("a", 1), ("a", 2)])
     harness.head.before_save()
@@ -309,7 +309,7 @@ def test_a_run_of_a_newer_format_is_rejected() -> None:
 
 
 def test_an_action_that_became_synchronous_continues_at_once() -> None:
-    """The watermark that it lets pass is never taken back by the batch in which that happens."""
+    """The batch that releases a watermark never reverts it."""
     first = AgentHarness(asking())
     first.send([("a", 1)], [5], watermark=10)
     saved = first.save()

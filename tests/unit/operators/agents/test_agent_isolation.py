@@ -1,4 +1,4 @@
-"""What an action does to objects that it was given, has sent or has stored is seen by nobody else."""
+"""Changes that an action makes to objects that it received, sent or stored are not visible anywhere else."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_a_delayed_event_arrives_as_it_was_sent() -> None:
 def test_an_answer_in_the_log_is_not_changed_by_the_action() -> None:
     class Log(MemoryLog):
         def write_now(self, record: Any) -> None:
-            # As the engine's log: what it keeps is what it was given.
+            # Like the engine's log: it keeps the object it was given.
             self.records[record.call_id] = record
 
     async def work(event: InputEvent, ctx: RunnerContext) -> None:

@@ -72,7 +72,7 @@ def test_events_go_to_all_their_actions_in_the_order_of_definition() -> None:
 
 
 def test_events_are_queued_not_nested() -> None:
-    """Breadth first: what an action sends waits behind what was sent before."""
+    """Breadth first: what an action sends is queued behind what was sent before."""
 
     class Tree(Agent):
         @action(InputEvent)

@@ -1,4 +1,4 @@
-"""The durable call log fails: that is the job's trouble, whatever an action makes of it (A13)."""
+"""The durable call log fails: that is a failure of the job, however an action handles it (A13)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def wrapped(ctx: RunnerContext) -> Any:
 
 @pytest.mark.parametrize("ask", [as_it_is, wrapped])
 def test_a_failure_of_the_log_is_not_an_outcome_of_an_action(ask: Any) -> None:
-    """What was let go leaves nothing behind, and is begun again when there is room: no retry, no error event."""
+    """A detached action leaves nothing, and is started again when there is space: no retry, no error event."""
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         await Turn()
@@ -110,7 +110,7 @@ def test_a_failure_of_the_log_stops_the_job_however_the_action_handles_it(ask: A
 
 
 def test_failures_of_the_log_raised_by_a_call_are_not_recorded() -> None:
-    """An answer of a person that cannot be read: the call is made again when the fault is gone."""
+    """A person's answer that cannot be read: the call is made again when the fault is gone."""
 
     async def broken() -> Any:
         raise ApprovalsFailed("the answer is corrupted", way_out="restore it")
@@ -132,7 +132,7 @@ def test_failures_of_the_log_raised_by_a_call_are_not_recorded() -> None:
 
 
 def test_a_question_stays_open_when_the_log_fails(tmp_path: Path) -> None:
-    """It may have been answered by now, and the action is begun again by a later start."""
+    """It may have been answered by now, and a later start starts the action again."""
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         asked = asyncio.ensure_future(ctx.ask_human("Pay?"))

@@ -1,4 +1,4 @@
-"""Ids of runs and calls: of their own for every key, and those of the first version where state has them."""
+"""Ids of runs and calls: separate ones for every key, and those of the first version where state has them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def tell_ids(event: InputEvent, ctx: RunnerContext) -> None:
 
 
 def stored_by_the_first_version(*keys: Any) -> bytes:
-    """Runs of keys in flight, under the ids that the first version gave them."""
+    """Runs of keys in flight, with the ids that the first version gave them."""
     made = AgentHarness(Agent("a").add_action("tell", [InputEvent], tell_ids))
     made.send([(key, 1) for key in keys])
     saved, entries = decode(made.save())

@@ -1,4 +1,4 @@
-"""The one walk through an event does what the check and the copy do one after the other."""
+"""The single traversal of an event does the same as the check followed by the copy."""
 
 from __future__ import annotations
 

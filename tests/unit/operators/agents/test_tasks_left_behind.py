@@ -1,4 +1,4 @@
-"""Tasks that an action starts and does not await: nothing they do counts once the action has ended or been tried again."""
+"""Tasks that an action starts and does not await: nothing they do counts once the action has ended or was retried."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_tasks_of_the_current_attempt_are_not_affected() -> None:
 
 
 def test_a_durable_call_after_the_end_does_not_count_for_the_next_action(tmp_path: Path) -> None:
-    """It had the number of the next action's first call, which then got its answer, or failed with ReplayMismatch."""
+    """It had the number of the next action's first call, which then received its answer, or failed with ReplayMismatch."""
     made: list[str] = []
     raised: list[str] = []
     left: list[asyncio.Task[None]] = []
@@ -134,7 +134,7 @@ def test_a_durable_call_after_the_end_does_not_count_for_the_next_action(tmp_pat
 
 
 def test_effects_between_the_end_and_its_delivery_do_not_count() -> None:
-    """On Spark the end of an action is handed over to another thread."""
+    """On Spark the end of an action is delivered on another thread."""
     kept: list[RunnerContext] = []
 
     async def act(event: InputEvent, ctx: RunnerContext) -> None:

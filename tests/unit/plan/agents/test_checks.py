@@ -1,4 +1,4 @@
-"""Mistakes in agents are found when the plan is made; agents without mistakes hear nothing."""
+"""Mistakes in agents are reported when the plan is compiled; correct agents get no warnings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def agent_of(*actions: tuple[Any, Any], name: str = "Triage") -> Agent:
     return made
 
 
-# what is right
+# correct agents
 
 
 class Triage(Agent):
@@ -98,7 +98,7 @@ def send(ctx: Any, value: Any) -> None:
 
 
 class Dynamic(Agent):
-    """Types that are only known when it runs."""
+    """Types that are known only at run time."""
 
     KINDS: ClassVar[dict[str, str]] = {"a": "kind_a"}
 
@@ -218,7 +218,7 @@ def test_correct_agents_get_no_warnings(make: Any) -> None:
     assert warnings_of(make()) == []
 
 
-# what is wrong
+# mistakes
 
 
 def test_no_actions() -> None:

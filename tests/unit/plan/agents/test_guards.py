@@ -1,4 +1,4 @@
-"""Guards as they are declared: what is refused, and that plans carry them."""
+"""Guards as they are declared: what is rejected, and that plans contain them."""
 
 from __future__ import annotations
 

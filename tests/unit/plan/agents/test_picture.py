@@ -1,4 +1,4 @@
-"""Plans of agents as text and as Mermaid pictures."""
+"""Plans of agents as text and as Mermaid diagrams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources are described, not made; secrets stay where they are."""
+"""Resources are described, not created; secrets stay where they are."""
 
 from __future__ import annotations
 

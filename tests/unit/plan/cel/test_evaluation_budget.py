@@ -1,4 +1,4 @@
-"""The budget of a trigger expression: what is too expensive fails at once, everything else means what it meant."""
+"""The budget of a trigger expression: what is too expensive fails at once, everything else is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trigger expressions: what they see, what they refuse, and how they travel."""
+"""Trigger expressions: what they can use, what they reject, and how they are pickled."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_names_in_an_expression(text: str, expected: bool, event: Event) -> None
         ("input == '00000000-0000-0000-0000-000000000001'", UUID(int=1)),
         ("input.name == 'in an event'", Event(type="Named", attributes={"name": "in an event"})),
         ("input == null", None),
-        # What is not named need not be readable.
+        # Attributes that are not named need not be readable.
         ("input.a == 1", {"a": 1, "b": object()}),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which of Spark's files is damaged, by Hadoop's checksums beside them."""
+"""Which of Spark's files is damaged, according to Hadoop's checksums next to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from emberflow.plan.job_contract import JobConfig
 
 
 def write(path: Path, data: bytes) -> None:
-    """As Hadoop's local file system does."""
+    """Like Hadoop's local file system."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     sums = [struct.pack(">I", crc32(data[at : at + 512])) for at in range(0, len(data), 512)]
@@ -65,7 +65,7 @@ def test_files_without_checksums_are_not_checked(tmp_path: Path) -> None:
 
 
 def failed_job(home: Path) -> SparkJob:
-    """Without a query: only what is said of its failure."""
+    """Without a query: only the description of its failure."""
     job = object.__new__(SparkJob)
     job.config = JobConfig(parallelism=1, max_parallelism=8)
     job._home, job._fence = home, NO_FENCE
@@ -81,5 +81,5 @@ def test_a_job_that_sparks_own_error_ended_names_the_damaged_file(tmp_path: Path
     explained = failed_job(tmp_path).explain_failure(error)
     assert isinstance(explained, CorruptData)
     assert explained.message == f"{path} is corrupted"
-    # What the program's own code raised is no matter of files.
+    # Errors raised by the program's own code are not about files.
     assert isinstance(failed_job(tmp_path).explain_failure(StepFailed("step 'a' failed")), StepFailed)

@@ -21,7 +21,7 @@ def program(uid: str) -> JobGraph:
 
 
 def test_an_incompatible_program_does_not_change_the_directory(tmp_path: Path) -> None:
-    """Not even a start is counted: the version before could not read the number."""
+    """Not even a start is counted: the previous version could not read the number."""
     config = JobConfig(
         checkpoint_dir=str(tmp_path),
         parallelism=1,

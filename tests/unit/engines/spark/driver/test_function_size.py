@@ -1,4 +1,4 @@
-"""A program larger than the session takes in one function is refused before its query starts."""
+"""A program larger than the session accepts in one function is rejected before its query starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emberflow.errors import NotSupported
 
 
 class Session:
-    """Of the caller, as far as its settings go."""
+    """The caller's session, reduced to its settings."""
 
     def __init__(self, **settings: str) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""What a source may give while agents have inputs unfinished: the rest stays in the source (A30, C9)."""
+"""What a source may provide while agents have unfinished inputs: the rest stays in the source (A30, C9)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_unfinished_inputs_reduce_the_next_batch(tmp_path: Path) -> None:
 
 
 def test_a_planner_forgets_what_is_done(tmp_path: Path) -> None:
-    """It reads along for as long as the job runs."""
+    """It follows the log as long as the job runs."""
     workers = StoredCallLog(FileCallStore(tmp_path / "calls"))
     reader = StoredCallLog(FileCallStore(tmp_path / "calls"))
     for epoch in range(50):

@@ -1,4 +1,4 @@
-"""Offsets of sources: what Spark has stored is read, and given back as it was."""
+"""Offsets of sources: what Spark has stored survives a round trip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[4] / "golden" / "v1"
 @pytest.mark.parametrize("name", ["offsets.json", "offsets_with_start.json"])
 def test_stored_offsets_survive_a_round_trip(name: str) -> None:
     for stored in json.loads((GOLDEN / name).read_text()):
-        # By their text: Spark takes another order of names for another offset.
+        # Compared as text: Spark considers another order of names another offset.
         assert json.dumps(SourceOffset.from_json(stored).to_json()) == json.dumps(stored)
 
 

@@ -1,4 +1,4 @@
-"""Where a Spark job's sources begin: decided once, stored, and what a repeated first batch is read from."""
+"""Where a Spark job's sources start: decided once, stored, and used by a repeated first batch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def fresh(source: Source, parallelism: int = 2) -> list[list[Any]]:
 
 
 def read(source: Source, made: OffsetPlanner, start: Any, end: Any) -> list[Any]:
-    """As Spark's tasks do."""
+    """Like Spark's tasks."""
     found: list[Any] = []
     for share in made.shares(json.loads(json.dumps(start)), json.loads(json.dumps(end))):
         chunks = share.chunks
@@ -102,7 +102,7 @@ def test_files_added_after_the_first_start_are_not_read(tmp_path: Path) -> None:
 
 
 def test_the_spark_folder_may_be_deleted(tmp_path: Path) -> None:
-    """The job then begins again where it began."""
+    """The job then starts over from its first positions."""
     first = starts(tmp_path, parallelism=3)
     begin_batch(tmp_path)
     for path in (tmp_path / "spark" / "offsets").iterdir():
@@ -163,7 +163,7 @@ def test_a_newer_version_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stored", [{UID: 3}, {"format": 1, "channels": {UID: 3}}])
 def test_version_1_is_read(tmp_path: Path, stored: dict[str, Any]) -> None:
-    """It knew numbers of channels only."""
+    """It stored numbers of channels only."""
     (tmp_path / "channels.json").write_text(json.dumps(stored))
     wanted = [[[0, 3], False], [[1, 3], False], [[2, 3], False]]
     assert starts(tmp_path) == wanted, "nothing was committed: the source is asked, with the same number"
@@ -181,7 +181,7 @@ def test_version_1_with_a_source_that_has_other_channels_now(tmp_path: Path) -> 
 
 
 def test_a_repeated_first_batch_starts_where_the_first_attempt_did(tmp_path: Path) -> None:
-    """A query that its user has started: Spark asks for its beginning again, and more files are there by now."""
+    """A query started by the user: Spark asks for its initial offset again, and there are more files by now."""
     source = folder_of(tmp_path, "b", "c", "d", "e")
     made = planner(source, fresh(source))
     begin = made.initial()
@@ -226,7 +226,7 @@ def slowly() -> Iterator[int]:
 
 
 def test_a_repeated_batch_waits_for_values_that_an_iterable_had_returned() -> None:
-    """How much a fresh iterable has given by then is another matter."""
+    """However much a new iterable has returned by then."""
     source = IterableSource(slowly, bounded=False)
     begins = fresh(source)
     made = planner(source, begins)
@@ -256,7 +256,7 @@ def test_a_checkpoint_with_another_number_of_channels_is_rejected() -> None:
 
 
 def test_a_task_of_a_batch_job_reads_from_the_positions_that_the_driver_decided(tmp_path: Path) -> None:
-    """Files that came after the driver looked, and a parallelism of the source's own, change nothing."""
+    """Files added after the driver listed them, and a parallelism of the source itself, change nothing."""
     source = folder_of(tmp_path, "b", "c", "d")
     spec = source_spec(source, fresh(source, 3), batch=True)
     folder_of(tmp_path, "a", "b0")

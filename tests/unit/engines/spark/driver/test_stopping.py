@@ -1,4 +1,4 @@
-"""Stopping a query between two micro-batches, with a query that a test steers."""
+"""Stopping a query between two micro-batches, with a simulated query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from emberflow.engines.spark.driver.stopping import HoldFile, StopRequest, finis
 
 
 class Query:
-    """Between two looks at it, what the test has planned happens."""
+    """What the test has planned happens between two polls."""
 
     def __init__(self, *events: Any) -> None:
         self._events = list(events)

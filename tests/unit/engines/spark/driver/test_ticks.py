@@ -1,4 +1,4 @@
-"""When a micro-batch without input runs: by an injected time and a log that says what is parked."""
+"""When a micro-batch without input runs: with an injected time and a log of parked actions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Log:
 
 
 class Time:
-    """Stands for the module `time`."""
+    """Replaces the module `time`."""
 
     def __init__(self) -> None:
         self.now_s = 1_000.0

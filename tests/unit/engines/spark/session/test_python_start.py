@@ -1,4 +1,4 @@
-"""What Spark's Python processes do first: read the pyspark that is compiled."""
+"""What Spark's Python processes do first: use the compiled pyspark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where workers import the shipped code from: never from what somebody else can write."""
+"""Where workers import the shipped code from: never from a place that another user can write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def archive_of(files: dict[str, str]) -> tuple[bytes, str]:
 OURS = "WHO = 'ours'\n"
 ARCHIVE, DIGEST = archive_of({"shipped.py": OURS, "package/__init__.py": ""})
 EVIL = "WHO = 'somebody-else'\n"
-"""Of another length: what Python has compiled counts for a source of the same second and length."""
+"""Of a different length: Python's bytecode is valid for a source with the same mtime in seconds and the same length."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def temporary(tmp_path: Path) -> Path:
 
 
 def worker(temporary: Path, archive: bytes = ARCHIVE, digest: str = DIGEST) -> tuple[str, Path]:
-    """Who was imported in a process that has nothing of emberflow, and from where."""
+    """What was imported in a process without emberflow, and from where."""
     done = run_worker(temporary, archive, digest)
     assert done.returncode == 0, done.stderr
     who, path = done.stdout.split()
@@ -65,7 +65,7 @@ def run_worker(
 ) -> subprocess.CompletedProcess[str]:
     site = str(Path(str(cloudpickle.__file__)).parents[1])
     return subprocess.run(
-        # Without site-packages' .pth files, which is how an editable emberflow would be found.
+        # Without site-packages' .pth files, through which an editable emberflow would be found.
         [sys.executable, "-I", "-S", "-c", WORKER.format(site=site)],
         input=base64.b64encode(cloudpickle.dumps(make_bootstrap(archive, digest))).decode(),
         env={"TMPDIR": str(temporary), "HOME": str(temporary.parent / "home"), "PATH": os.environ["PATH"]},

@@ -1,5 +1,5 @@
 """What a repeated micro-batch follows: records of decisions are kept as long as they may be needed, belong to one input,
-and are made once; the log of calls hears of them again."""
+and are written once; they are noted in the call log again."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def query(deadline_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_batch_that_is_repeated_with_different_input_fails(query: MicroBatches) -> None:
-    """What its sources gave before may be committed: neither the old decisions nor new ones would be right."""
+    """Output of its earlier input may be committed: neither the old decisions nor new ones would be right."""
     model.SERVICE.everything = True
     now_ms = int(time.time() * 1000)
     with pytest.raises(Exception, match=r"^$"):  # It died.
@@ -101,7 +101,7 @@ def test_a_batch_that_is_repeated_with_different_input_fails(query: MicroBatches
 def test_a_record_is_stored_after_the_answers_it_depends_on(
     query: MicroBatches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever follows it looks for them, perhaps in another process."""
+    """The attempt that follows it reads them, possibly in another process."""
     steps: list[str] = []
 
     def noted(owner: Any, name: str) -> None:
@@ -126,7 +126,7 @@ def known_calls() -> list[Any]:
 
 
 def test_calls_of_a_repeated_batch_are_dropped_when_they_are_done(query: MicroBatches) -> None:
-    """The notes of the attempt that has decided do not count any more: the repetition says them again."""
+    """The notes of the attempt that decided no longer count: the repeated attempt notes them again."""
     model.SERVICE.everything = True
     query.run([("a", 0)], [Death.BEFORE_SPARK_COMMITS], lambda: None)
     assert len(known_calls()) == 1

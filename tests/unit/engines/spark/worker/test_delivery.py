@@ -1,4 +1,4 @@
-"""From a source's share to visible output, as Spark's tasks and its driver do it, without a session: read, write, commit."""
+"""From a source's share to visible output, like Spark's tasks and its driver, without a session: read, write, commit."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_output_of_a_lost_attempt_is_not_visible(tmp_path: Path) -> None:
 
 
 def test_packets_are_written_in_the_order_of_creation(tmp_path: Path) -> None:
-    """Whatever way they came."""
+    """Whichever way they came."""
     data = dump_spec(spec_to(literal_files(tmp_path / "out")))
     made = {number: encode_packet(Packet(0, 0, number, Batch([number]))) for number in (3, 1, 2)}
     rows = [PacketRow(0, sink_dest(0), 1, MIN_WATERMARK, packet) for packet in made.values()]

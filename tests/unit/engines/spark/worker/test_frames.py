@@ -1,4 +1,4 @@
-"""Records to rows of a DataFrame and back: every type, time zones, nulls, and the texts of what does not fit."""
+"""Records to rows of a DataFrame and back: every type, time zones, nulls, and the errors for values that do not fit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def struct(**columns: Any) -> Any:
 
 
 def through(kind: Any, value: Any, time_zone: str = "UTC") -> Any:
-    """A value out to a row and in again."""
+    """A value written to a row and read back."""
     batch = RowEncoder(struct(x=kind), time_zone).encode([{"x": value}])
     [record] = arrow_records(batch)
     return record["x"]

@@ -1,4 +1,4 @@
-"""The exits of a stage on Spark, without Spark: which group a record leaves for, in which order, with which watermark."""
+"""The exits of a stage on Spark, without Spark: to which group, in which order and with which watermark records are sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small parts of Spark's workers: which rows a sink takes, how often state is asked for, how errors leave a worker."""
+"""Small parts of Spark's workers: which rows a sink accepts, how often state is accessed, how errors leave a worker."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_each_error_form_names_a_function() -> None:
 
 
 def test_groups_spread_over_sixteen_partitions_are_spread_over_their_divisors() -> None:
-    """So that a DataFrame's query may be started again with another parallelism: its groups keep their numbers."""
+    """So that a DataFrame's query may be restarted with another parallelism: its groups keep their numbers."""
     ids = group_ids(128, 16)
     for partitions in (1, 2, 4, 8, 16):
         counts = Counter(_murmur3(number) % partitions for number in ids)

@@ -1,4 +1,4 @@
-"""Sinks on Spark without Spark: what went wrong first is what is said, and the job's directory knows of output before a sink
+"""Sinks on Spark without Spark: the first error is the one reported, and the job's directory records output before a sink
 has it."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.support.spark_specs import spec_of
 
 
 class FullDisk(Sink):
-    """Takes nothing, and does not even let go."""
+    """Rejects writes, and even removing files."""
 
     def __init__(self, fails_in: str) -> None:
         self.fails_in = fails_in
@@ -96,7 +96,7 @@ def owner(tmp_path: Path) -> Iterator[Ownership]:
 
 
 def batch_of_spark(owner: Ownership, number: int, log: str) -> None:
-    """What Spark writes about a batch that has begun, or that is committed."""
+    """What Spark writes about a batch that was started or committed."""
     path = Path(owner.fence.directory) / "spark" / log / str(number)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -121,7 +121,7 @@ def test_a_sink_that_was_emptied_between_two_starts_is_detected(tmp_path: Path, 
 def test_deleted_decisions_are_detected_while_their_batch_may_be_repeated(
     tmp_path: Path, owner: Ownership, first_epoch: int
 ) -> None:
-    """A sink may have committed the batch: decided anew, its output would differ and be dropped."""
+    """A sink may have committed the batch: if it were decided again, its output would differ and be dropped."""
     calls = tmp_path / "job" / CALLS_FOLDER
     spec = replace(
         sink_spec(literal_files(tmp_path / "out"), owner.next_epoch()),
@@ -147,7 +147,7 @@ def test_deleted_decisions_are_detected_while_their_batch_may_be_repeated(
 
 
 def test_output_is_recorded_before_a_sink_commits_it(tmp_path: Path, owner: Ownership) -> None:
-    """Behind it, a kill in between would leave output that nobody misses."""
+    """If it were recorded afterwards, a kill in between would leave output whose loss is not detected."""
     sink = literal_files(tmp_path / "out")
     spec = sink_spec(sink, owner.next_epoch())
     check_sinks(spec.graph, "job", spec.fence, JobConfig(parallelism=1, max_parallelism=8), batch=False)

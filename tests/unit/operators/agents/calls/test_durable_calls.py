@@ -19,7 +19,7 @@ from tests.support.memory_log import MemoryLog
 
 
 class World:
-    """Counts what it is asked."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a durable call raised, on the first run and when it comes from the log."""
+"""What a durable call raises, on the first run and when it is answered from the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.memory_log import MemoryLog
 
 
 class StatusError(Exception):
-    """Wants keyword arguments, as the errors of many clients do."""
+    """Requires keyword arguments, like the errors of many clients."""
 
     def __init__(self, message: str, *, request: Any, response: Any) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class TwoArguments(Exception):
 
 
 class Slips(Exception):
-    """Comes back from pickle as something else."""
+    """Restored by pickle as something else."""
 
     def __reduce__(self) -> Any:
         return str, ("slipped",)
@@ -74,7 +74,7 @@ def explode() -> Any:
 
 
 def back(error: BaseException) -> Any:
-    """Through the log, as another process finds it."""
+    """Through the log, as another process reads it."""
     return revived(decode(encode(stored(error))))
 
 

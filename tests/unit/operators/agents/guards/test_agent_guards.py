@@ -448,7 +448,7 @@ def test_checking_before_paying() -> None:
 
 
 class PaidModel(BaseChatModelConnection):
-    """Tells what its answers took."""
+    """Reports the tokens that its answers consumed."""
 
     calls: ClassVar[list[str]] = []
 
@@ -531,7 +531,7 @@ def test_delayed_events_fire_in_order_of_due_time_and_once() -> None:
             ctx.send_event(OutputEvent((event.get_attr("delay"), event.get_attr("number"), run)))
             assert event.upstream_action_name == "plan"
 
-    # The input ends at once, so that all come early.
+    # The input ends at once, so that all of them fire early.
     assert run_agent(Reminders(), [1]).outputs == [
         ("now", "1"),
         (10, 2, "2"),
@@ -570,7 +570,7 @@ def test_the_end_waits_for_a_delayed_event_that_becomes_due_after_the_last_input
 
 
 def test_a_delayed_event_fires_while_the_job_is_idle() -> None:
-    """Set by the end of a call, when the task sleeps and nothing else would wake it."""
+    """Set by the end of a call, while the task sleeps and nothing else would wake it."""
 
     class Later(Agent):
         @action(InputEvent)
@@ -622,7 +622,7 @@ def test_invalid_delays(delay: Any) -> None:
         run_agent(single(act), [1])
 
 
-# people
+# questions to people
 
 
 def test_asking_needs_a_checkpoint_directory() -> None:
@@ -667,7 +667,7 @@ def test_a_person_is_asked_while_other_keys_continue_and_across_a_restart(tmp_pa
     asked = {item.question: item for item in open_questions(tmp_path, 2)}
     assert asked.keys() == {"Refund 1?", "Refund 2?"}
     client.cancel()
-    # Answered while nothing runs.
+    # Answered while the job is not running.
     give_answer(tmp_path, asked["Refund 1?"].id, "approve", note="fine")
     client, outputs = asking(tmp_path, inputs, Refunds())
     (third,) = [item for item in open_questions(tmp_path, 2) if item.question == "Refund 3?"]
@@ -743,14 +743,14 @@ def test_redriven_letters_are_processed_once_by_a_running_and_a_restarted_job(tm
         "b": "-2 is negative",
         "a": "-3 is negative",
     }
-    # It fails again, in a run of its own.
+    # It fails again, in a separate run.
     redrive([letter for letter in found if letter.body["key"] == "b"])
     again = until(
         lambda: [item for item in letters(tmp_path) if item.id.endswith("-2") and item.body["key"] == "b"]
     )
     client.cancel()
     assert outputs == [(1,)]
-    # Asked for while nothing runs, and taken in by the program as it is now.
+    # Requested while the job is not running, and processed by the program as it is now.
     redrive([letter for letter in letters(tmp_path) if not letter.redriven])
     client, outputs = redriven(tmp_path, repaired=True)
     until(lambda: len(outputs) >= 2)
@@ -803,7 +803,7 @@ def test_dead_letters_without_the_option() -> None:
 
 
 def test_dead_letters_do_not_change_the_identity_of_the_agent(tmp_path: Path) -> None:
-    """State of a job without them fits a job with them."""
+    """The state of a job without dead letters is compatible with a job that has them."""
 
     def uids(on_error: str, *, taken: bool = False) -> set[str]:
         env = AgentsExecutionEnvironment.get_execution_environment(engine="local", checkpoint_dir=tmp_path)
@@ -831,5 +831,5 @@ def test_two_agents_with_one_name_have_separate_letters(tmp_path: Path) -> None:
         env.from_list([{"key": "k", "value": value}]).apply(single(act)).to_list()
     env.execute()
     found = {letter.folder.name: letter.body["input"] for letter in letters(tmp_path)}
-    # The second agent's folder has a name that no agent of another name can have.
+    # The name of the second agent's folder cannot be that of another agent.
     assert found == {"single": 1, f"single_2-{text_identity('single#2')}": 2}

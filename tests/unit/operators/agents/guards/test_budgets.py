@@ -37,7 +37,7 @@ def test_the_message_says_what_to_do() -> None:
 
 
 def test_only_the_requested_kinds_are_checked() -> None:
-    """An overspent budget of tokens does not stop actions that need none."""
+    """An exceeded budget of tokens does not stop actions that need none."""
     budgets = Budgets([Budget(tokens=10, steps=5)])
     budgets.check(["steps"], {"tokens": 50, "steps": 4}, {}, {"steps": 1}, 0)
 
@@ -116,7 +116,7 @@ def test_adding_up() -> None:
 
 
 class BatchClock(ManualClock):
-    """Stands still, as a micro-batch's clock does, while real time continues."""
+    """Stops, like a micro-batch's clock, while real time continues."""
 
     live = 0
 

@@ -1,4 +1,4 @@
-"""Models and tools in actions: their calls are durable by themselves, under the resource's name (A14)."""
+"""Models and tools in actions: their calls are durable automatically, under the resource's name (A14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources of an agent: made when first asked for, once per process, closed in reverse order, whatever happens."""
+"""Resources of an agent: created on first use, once per process, closed in reverse order, whatever happens."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_resource_that_failed_can_be_requested_again() -> None:
 
 
 def test_a_resource_that_could_not_be_opened_is_closed() -> None:
-    """It may hold half a connection; nobody else will ever see it."""
+    """It may hold half a connection, and is never returned."""
 
     class Half(Connection):
         def open(self) -> None:
