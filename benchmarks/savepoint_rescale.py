@@ -52,7 +52,7 @@ def _measures(engine: str, session: Any, keys: int) -> list[Measure]:
         first, out = start(session, 2, folder / "first", inputs, None)
         wait_for(first, out, keys)
         began = time.monotonic()
-        path = first.stop_with_savepoint(folder / "savepoint")
+        path = first.savepoint(folder / "savepoint", stop=True)
         taken = time.monotonic()
         second, out = start(session, 4, folder / "second", [*inputs, inputs[7]], path)
         wait_for(second, out, 1)
@@ -96,7 +96,7 @@ def start(
 def wait_for(job: JobClient, out: list[Any], count: int) -> None:
     ends = time.monotonic() + PATIENCE_S
     while len(out) < count:
-        if job.get_job_status().is_final or time.monotonic() > ends:
-            job.get_job_execution_result()
+        if job.get_job_status().result().is_final or time.monotonic() > ends:
+            job.get_job_execution_result().result()
             raise AssertionError(f"{len(out)} outputs instead of {count}")
         time.sleep(0.01)

@@ -3,6 +3,7 @@
 EmberflowError
 ├── ProgramError            the program is invalid; found while it is compiled          EF1xxx
 │   ├── NotSupported        this engine or mode cannot do it; the message names an alternative
+│   │   └── PyFlinkOnly     a module or name of PyFlink that emberflow does not have
 │   ├── NotKeyed            a step needs key_by() before it
 │   ├── DuplicateUid        two steps share one uid
 │   ├── InvalidArgument     an argument or option has an invalid value
@@ -129,6 +130,12 @@ class NotSupported(ProgramError):
     """The chosen engine or execution mode does not support this. The message names an engine, mode or step that does."""
 
     code = "EF1001"
+
+
+class PyFlinkOnly(NotSupported, ImportError):
+    """A PyFlink program imports a module or name that emberflow does not have. The message names what to use instead."""
+
+    code = "EF1006"
 
 
 class NotKeyed(ProgramError):

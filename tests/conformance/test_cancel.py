@@ -65,8 +65,8 @@ def test_a_map_that_hangs(host: Host, tmp_path: Path, caplog: pytest.LogCaptureF
     until(sign.exists)
     with caplog.at_level(logging.WARNING, "emberflow"):
         job.cancel(timeout_ms=1_000)
-    assert job.get_job_status() is JobStatus.CANCELED
-    job.get_job_execution_result()
+    assert job.get_job_status().result() is JobStatus.CANCELED
+    job.get_job_execution_result().result()
     if host.engine == "local":
         assert "the canceled job did not stop within 1 s and is abandoned: step 'stuck' (" in caplog.text
         assert "does not return, at " in caplog.text
@@ -85,7 +85,7 @@ def test_a_call_that_suppresses_its_cancellation(
     until(sign.exists)
     with caplog.at_level(logging.WARNING, "emberflow"):
         job.cancel(timeout_ms=20_000)
-    assert job.get_job_status() is JobStatus.CANCELED
+    assert job.get_job_status().result() is JobStatus.CANCELED
     assert (
         "calls of step 'stubborn' continue although they were cancelled; they are left behind" in caplog.text
     )
@@ -133,7 +133,7 @@ def test_an_abandoned_job_commits_nothing(tmp_path: Path) -> None:
     handle: Any = job._handle
     handle.thread.join()
     assert read_committed(tmp_path / "out") == []
-    assert job.get_job_status() is JobStatus.CANCELED
+    assert job.get_job_status().result() is JobStatus.CANCELED
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "30 s", True])

@@ -31,8 +31,8 @@ CHAINS = {
 def until(condition: Any, job: JobClient, what: str) -> None:
     ends = time.monotonic() + 600
     while not condition():
-        if job.get_job_status().is_final:
-            job.get_job_execution_result()
+        if job.get_job_status().result().is_final:
+            job.get_job_execution_result().result()
         assert time.monotonic() < ends, f"never: {what}"
         time.sleep(0.02)
 
@@ -70,7 +70,7 @@ class Part:
         job = self.start(STEP * (self.number + 1))
         self.counted(job, STEP * (self.number + 1))
         until((self.folder / "calls").exists, job, "the call of the slow key")
-        return job.stop_with_savepoint(self.folder / f"savepoint-{self.number}")
+        return job.savepoint(self.folder / f"savepoint-{self.number}", stop=True)
 
     def interrupted(self) -> None:
         """Half of its share, then it is stopped; started again, it continues from its own checkpoint."""
@@ -84,7 +84,7 @@ class Part:
 
     def to_the_end(self) -> None:
         (self.folder / "go").touch()
-        self.start(STEP * (self.number + 1), ends=True).get_job_execution_result()
+        self.start(STEP * (self.number + 1), ends=True).get_job_execution_result().result()
 
 
 def undisturbed(folder: Path, count: int) -> list[Any]:

@@ -94,7 +94,7 @@ def test_answers_are_copied_with_the_savepoint(
     address = address_of(before, place_of)
     job = start(LOCAL, tmp_path, "first", address)
     until(lambda: len(list(tmp_path.glob("answered-*"))) == len(INPUTS))
-    path = Path(job.stop_with_savepoint(tmp_path / "stopped"))
+    path = Path(job.savepoint(tmp_path / "stopped", stop=True))
     if how == "offline":
         path = tmp_path / "made"
         command = ["savepoint", "create", str(tmp_path / "first"), str(path)]
@@ -107,7 +107,7 @@ def test_answers_are_copied_with_the_savepoint(
     (tmp_path / "go").touch()
     start(
         LOCAL_2, tmp_path, "second", address_of(after, place_of), savepoint=path, ends=True
-    ).get_job_execution_result()
+    ).get_job_execution_result().result()
 
     assert sorted(read_committed(tmp_path / "output")) == [
         (key, number * 10, (number + 1_000) * 10) for key, number in INPUTS

@@ -165,4 +165,4 @@ def test_a_plan() -> None:
 def _plan() -> str:
     env = LOCAL.environment()
     program(env).print()
-    return env.get_execution_plan()
+    return env.explain("json")

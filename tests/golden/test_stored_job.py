@@ -27,7 +27,7 @@ def test_a_stored_job_continues(version: str, backend: str, tmp_path: Path) -> N
     stored_job.calls.clear()
 
     inputs = [*stored_job.INPUTS, ("bob", "next")]
-    stored_job.program(directory, backend, inputs, bounded=True).get_job_execution_result()
+    stored_job.program(directory, backend, inputs, bounded=True).get_job_execution_result().result()
 
     assert sorted(stored_job.outputs) == [
         ("ann", "3 €", "no ann", "yes", 90),

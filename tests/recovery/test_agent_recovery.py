@@ -234,7 +234,7 @@ def test_a_slow_key_delays_neither_other_keys_nor_checkpoints(bounded: bool, tmp
     assert run[-1] == [(("slow", 2), None)], "the second input waits behind the first"
     gate.touch()
     if bounded:
-        client.get_job_execution_result()
+        client.get_job_execution_result().result()
     until(lambda: len(read_committed(output)) == len(QUICK) + 2)
     assert [value for value in read_committed(output) if value[0] == "slow"] == [("slow", 1), ("slow", 2)]
     if not bounded:

@@ -113,7 +113,7 @@ def test_a_failed_job_continues_from_its_latest_checkpoint(host: Host, tmp_path:
     pairs = stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
     pairs.sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
     job = env.execute_async("restarts")
-    job.get_job_execution_result()
+    job.get_job_execution_result().result()
     assert sorted(out) == sorted(COUNTS)
     assert job.metrics.restarts == 2
 
@@ -167,7 +167,7 @@ def test_an_exhausted_strategy_ends_the_job(tmp_path: Path) -> None:
     env.from_collection([1]).map(lambda number: 1 // 0).print()
     job = env.execute_async("fails")
     with pytest.raises(StepFailed, match="ZeroDivisionError"):
-        job.get_job_execution_result()
+        job.get_job_execution_result().result()
     assert job.metrics.restarts == 2
 
 
@@ -181,7 +181,7 @@ def test_a_job_that_waits_for_its_restart_can_be_canceled(tmp_path: Path) -> Non
         assert time.monotonic() < ends
         time.sleep(0.01)
     job.cancel()
-    assert job.get_job_status() is JobStatus.CANCELED
+    assert job.get_job_status().result() is JobStatus.CANCELED
 
 
 def test_a_killed_job_continues_from_an_offline_savepoint(

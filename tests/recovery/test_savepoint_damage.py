@@ -56,7 +56,7 @@ def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     staged = "_emberflow/*/inprogress*/[0-9]*"
     home = folder / "checkpoints"
     until(lambda: bool(home.is_dir() and questions(home) and list((folder / "output").glob(staged))), job)
-    job.stop_with_savepoint(folder / "savepoint")
+    job.savepoint(folder / "savepoint", stop=True)
     shutil.copytree(folder, folder.with_name("kept"))
     return backend, folder
 
@@ -97,7 +97,7 @@ def test_a_damaged_file(kind: Kind, damage: str, taken: tuple[str, Path]) -> Non
     left = path.read_bytes() if path.exists() else None
     before = read_committed(folder / "output")
     with pytest.raises(EmberflowError) as caught:
-        start(folder, backend, "later", 20).get_job_execution_result()
+        start(folder, backend, "later", 20).get_job_execution_result().result()
     reported = str(caught.value)
     assert f"`{type(caught.value).__name__}`" == kind.outcomes[DAMAGES.index(damage)], reported
     assert str(path.relative_to(folder / "savepoint")) in reported

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from emberflow.connectors.files.file_sink import FileSink
+from emberflow.connectors.files.file_sink_options import BucketAssigner
 from emberflow.connectors.sink import SinkWriter, WriterContext
 from emberflow.errors import CheckpointError, CorruptData, SinkFailed, SinkMismatch
 from emberflow.events.batch import Batch
@@ -60,7 +61,7 @@ class Job:
             time.sleep(0.01)
 
     def finish(self, **options: Any) -> list[Any]:
-        self.start(ITEMS, **options).get_job_execution_result()
+        self.start(ITEMS, **options).get_job_execution_result().result()
         return self.seen()
 
     def refused(self, **options: Any) -> str:
@@ -328,18 +329,18 @@ def test_a_folder_that_changes_before_the_first_output(
     job.until_seen(2)
     running.cancel()
 
-    job.start([Pause(1), *ITEMS]).get_job_execution_result()
+    job.start([Pause(1), *ITEMS]).get_job_execution_result().result()
     assert job.seen() == VALUES
     loss(job)  # From the first output on, the loss is detected.
     with pytest.raises(SinkMismatch):
-        job.start([Pause(1), *ITEMS]).get_job_execution_result()
+        job.start([Pause(1), *ITEMS]).get_job_execution_result().result()
 
 
 def test_a_savepoint_continues_in_another_folder(tmp_path: Path) -> None:
     job = Job(LOCAL, tmp_path)
     running = job.start([*ITEMS[:3], Pause(600_000), *ITEMS[4:]])
     job.until_seen(2)
-    running.stop_with_savepoint(str(tmp_path / "savepoint"))
+    running.savepoint(str(tmp_path / "savepoint"), stop=True)
 
     def resume(name: str) -> Job:
         next_job = Job(LOCAL, tmp_path / name)
@@ -393,7 +394,11 @@ class _FullWriter:
 
 @on_every_host(hosts=(LOCAL, SPARK))
 def test_a_full_disk_is_reported_even_if_nothing_can_be_removed(host: Host, tmp_path: Path) -> None:
-    made = FileSink.for_row_format(tmp_path / "out", LiteralEncoder()).build()
+    made = (
+        FileSink.for_row_format(tmp_path / "out", LiteralEncoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
     full = FullDisk(
         made.base_path, made.encoder, made.bucket_assigner, made.rolling_policy, made.output_file_config
     )

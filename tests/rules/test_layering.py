@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "dead_letters",
         "plan",
         "observability",
+        "compat",
         "demo",
         "errors",
         "rendering",
@@ -69,6 +70,8 @@ ENGINES_APART = {"local": "spark", "spark": "local"}
 # visible neither to these rules nor to a type checker.
 BY_NAME = {
     "__init__.py": "public names are imported when they are first used",
+    "compat/pyflink/finder.py": "names of PyFlink are looked up when they are first used",
+    "compat/pyflink/names.py": "the table of PyFlink's names",
     "events/stored_types.py": "the registry of stored types",
     "streams/engine_choice.py": "the engine is loaded by name",
     "engines/job/offline_savepoint.py": "the engine is loaded by name",

@@ -30,7 +30,7 @@ from emberflow.agents import (
 )
 from emberflow.approvals.answering import give_answer, questions
 from emberflow.dead_letters.redrive import letters, redrive, to_file
-from emberflow.streams import Encoder, FileSink, StreamExecutionEnvironment
+from emberflow.streams import BucketAssigner, Encoder, FileSink, StreamExecutionEnvironment
 from emberflow.testing import ScriptedChatModel, TestSource, When
 
 PATIENCE_S = 400
@@ -78,7 +78,11 @@ def program(engine: str, backend: str, folder: Path) -> Any:
     stream = env.add_source(TestSource(inputs, bounded=False))
     outputs = agents_env.from_datastream(stream, lambda value: value[0]).apply(StoresEverything())
     results = outputs.to_datastream()
-    results.sink_to(FileSink.for_row_format(folder / "out", Encoder.simple_string_encoder()).build())
+    results.sink_to(
+        FileSink.for_row_format(folder / "out", Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
     results.print()
     return env.execute_async()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.files.file_sink import FileSink
-from emberflow.connectors.files.file_sink_options import Encoder
+from emberflow.connectors.files.file_sink_options import BucketAssigner, Encoder
 from emberflow.connectors.sink import WriterContext
 from emberflow.events.batch import Batch
 
@@ -17,7 +17,11 @@ SUBTASKS = 3
 
 
 def sink_in(folder: Path) -> FileSink:
-    return FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build()
+    return (
+        FileSink.for_row_format(folder, Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
 
 
 def staged(sink: FileSink, epoch: int, fence: int, text: str) -> list[Any]:

@@ -50,6 +50,7 @@ CODES = {
     "PackageMissing": "EF4003",
     "ProgramChanged": "EF3002",
     "ProgramError": "EF1000",
+    "PyFlinkOnly": "EF1006",
     "PythonTooOld": "EF4002",
     "RecordedError": "EF2209",
     "ReplayMismatch": "EF2205",

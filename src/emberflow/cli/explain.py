@@ -8,7 +8,7 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command
-from emberflow.cli.user_program import run_program
+from emberflow.cli.user_program import add_written_for, run_program
 
 EPILOG = f"""\
 examples:
@@ -34,6 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("program", metavar="PROGRAM", help="the Python file")
     parser.add_argument("--format", choices=("text", "mermaid", "json"), default="text", help="default: text")
     parser.add_argument("--engine", choices=("local", "spark"), help="compile for this engine")
+    add_written_for(parser)
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
     parser.set_defaults(run=run)
 
@@ -47,7 +48,11 @@ def run(args: argparse.Namespace) -> int:
         variables["EMBERFLOW_ENGINE"] = args.engine
     try:
         code = run_program(
-            args.program, args.program_args, variables=variables, show_traceback=args.traceback
+            args.program,
+            args.program_args,
+            variables=variables,
+            show_traceback=args.traceback,
+            written_for=args.written_for,
         )
     except Explained as explained:
         print(explained.text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command
-from emberflow.cli.user_program import run_program
+from emberflow.cli.user_program import add_written_for, run_program
 from emberflow.plan.job_contract import MADE
 
 EPILOG = f"""\
@@ -17,6 +17,7 @@ examples:
   emberflow run pipeline.py --engine local --parallelism 4
   emberflow run pipeline.py --engine spark --master "local[2]" --checkpoint-dir state/pipeline
   emberflow run pipeline.py --from-savepoint savepoints/monday --checkpoint-dir state/new
+  emberflow run --as pyflink job.py --engine local
   emberflow run pipeline.py --quiet -- --input orders.csv
 
 --parallelism, --checkpoint-dir and --from-savepoint override what the program sets; --engine and --master apply only where
@@ -75,6 +76,7 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="continue although a sink has lost output or is another folder: write only new output",
     )
+    add_written_for(parser)
     parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
     parser.set_defaults(run=run)
@@ -84,7 +86,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the program and returns its exit code."""
     before = MADE.copy()
     code = run_program(
-        args.program, args.program_args, variables=environment_of(args), show_traceback=args.traceback
+        args.program,
+        args.program_args,
+        variables=environment_of(args),
+        show_traceback=args.traceback,
+        written_for=args.written_for,
     )
     made = MADE - before
     if code == ExitCode.OK and made["environments"] and not made["jobs"]:

@@ -6,24 +6,40 @@ changed in this process (sys.argv, sys.path, os.environ) is restored when the pr
 
 from __future__ import annotations
 
+import argparse
 import os
 import runpy
 import sys
 import traceback
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from emberflow.cli.exit_codes import ExitCode, exit_code_of
 from emberflow.errors import EmberflowError, ProgramError
 
 
+def add_written_for(parser: argparse.ArgumentParser) -> None:
+    """Adds `--as`: the library that the program was written for."""
+    parser.add_argument(
+        "--as",
+        dest="written_for",
+        choices=("pyflink",),
+        help="the program was written for PyFlink: `import pyflink` resolves to emberflow",
+    )
+
+
 def run_program(
-    program: str, arguments: Sequence[str], *, variables: Mapping[str, str], show_traceback: bool
+    program: str,
+    arguments: Sequence[str],
+    *,
+    variables: Mapping[str, str],
+    show_traceback: bool,
+    written_for: str | None = None,
 ) -> int:
     """Runs the program and returns its exit code. Errors of emberflow are printed without a traceback unless one is wanted."""
     path = _checked(program)
-    with _as_python_would(path, program, arguments, variables):
+    with _as_python_would(path, program, arguments, variables), _resolving(written_for):
         try:
             runpy.run_path(program, run_name="__main__")
         except EmberflowError as error:
@@ -50,6 +66,14 @@ def _checked(program: str) -> Path:
             f"there is no program {program}", way_out=f"check the path; the current folder is {Path.cwd()}"
         )
     return path
+
+
+def _resolving(written_for: str | None) -> AbstractContextManager[None]:
+    if written_for is None:
+        return nullcontext()
+    from emberflow.compat.pyflink.finder import installed
+
+    return installed()
 
 
 @contextmanager

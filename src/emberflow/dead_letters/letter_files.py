@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.files.file_sink import FileSink
-from emberflow.connectors.files.file_sink_options import Encoder, OutputFileConfig
+from emberflow.connectors.files.file_sink_options import BucketAssigner, Encoder, OutputFileConfig
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import CheckpointError, NotSerializable, SourceFailed, describe_cause, shorten
 from emberflow.events.codecs import decode, encode
@@ -86,6 +86,7 @@ def letter_sink(folder: str, *, takes_pairs: bool, bounded: bool) -> FileSink[An
     config = OutputFileConfig.builder().with_part_prefix("letters").with_part_suffix(".jsonl").build()
     encoder = LetterEncoder(takes_pairs, bounded=bounded)
     builder = FileSink.for_row_format(os.path.join(folder, LETTERS), encoder)
+    builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
     return builder.with_output_file_config(config).with_private_files().build()
 
 

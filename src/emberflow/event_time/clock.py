@@ -37,40 +37,80 @@ class Time:
         self._milliseconds = milliseconds
 
     @staticmethod
-    def milliseconds(count: int) -> Time:
+    def milliseconds(milliseconds: int) -> Time:
         """A duration of this many milliseconds."""
-        return Time(count)
+        return Time(milliseconds)
 
     @staticmethod
-    def seconds(count: float) -> Time:
+    def seconds(seconds: float) -> Time:
         """A duration of this many seconds."""
-        return Time(int(count * 1000))
+        return Time(int(seconds * 1000))
 
     @staticmethod
-    def minutes(count: float) -> Time:
+    def minutes(minutes: float) -> Time:
         """A duration of this many minutes."""
-        return Time.seconds(count * 60)
+        return Time.seconds(minutes * 60)
 
     @staticmethod
-    def hours(count: float) -> Time:
+    def hours(hours: float) -> Time:
         """A duration of this many hours."""
-        return Time.minutes(count * 60)
+        return Time.minutes(hours * 60)
 
     @staticmethod
-    def days(count: float) -> Time:
+    def days(days: float) -> Time:
         """A duration of this many days."""
-        return Time.hours(count * 24)
+        return Time.hours(days * 24)
 
     def to_milliseconds(self) -> int:
         """The whole duration in milliseconds."""
         return self._milliseconds
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Time) and self._milliseconds == other._milliseconds
+
+    def __hash__(self) -> int:
+        return hash(self._milliseconds)
+
     def __repr__(self) -> str:
         return f"Time.milliseconds({self._milliseconds})"
 
 
-Duration = Time
-"""Flink 2's name for `Time`."""
+class Duration(Time):
+    """Flink 2's durations; equal to a `Time` of the same length."""
+
+    @staticmethod
+    def of_millis(millis: int) -> Duration:
+        """A duration of this many milliseconds."""
+        return Duration(millis)
+
+    @staticmethod
+    def of_seconds(seconds: float) -> Duration:
+        """A duration of this many seconds."""
+        return Duration(int(seconds * 1000))
+
+    @staticmethod
+    def of_minutes(minutes: float) -> Duration:
+        """A duration of this many minutes."""
+        return Duration.of_seconds(minutes * 60)
+
+    @staticmethod
+    def of_hours(hours: float) -> Duration:
+        """A duration of this many hours."""
+        return Duration.of_minutes(hours * 60)
+
+    @staticmethod
+    def of_days(days: float) -> Duration:
+        """A duration of this many days."""
+        return Duration.of_hours(days * 24)
+
+    @staticmethod
+    def of_nanos(nanos: int) -> Duration:
+        """A duration of this many nanoseconds, in whole milliseconds: event time has no smaller unit."""
+        return Duration(nanos // 1_000_000)
+
+    def __repr__(self) -> str:
+        return f"Duration.of_millis({self._milliseconds})"
+
 
 LONGEST_MS = 2**63 - 1
 

@@ -77,6 +77,7 @@ MOVED = {
     "emberflow.plan.agents.options": "emberflow.plan.agent_options",
     "emberflow.plan.agents.resources": "emberflow.plan.resources",
     "emberflow.plan.job_contract": "emberflow.plan.job",
+    "emberflow.streams.settings.checkpoint_config": "emberflow.streams.checkpoint_config",
     "emberflow.testing.committed_files": "emberflow.testing.files",
     "emberflow.testing.crashable_source": "emberflow.testing.source",
     "emberflow.windowing.assigners": "emberflow.event_time.windows",

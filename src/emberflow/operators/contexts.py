@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from emberflow.errors import InvalidArgument, NotKeyed, UnknownState, did_you_mean
 from emberflow.event_time.timestamps import to_timestamp
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,
@@ -57,6 +58,7 @@ class RuntimeContext:
         self._parameters = parameters or {}
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, str] = {}
+        self._metrics: MetricGroup | None = None
 
     def get_task_name(self) -> str:
         """The name of the step."""
@@ -70,9 +72,27 @@ class RuntimeContext:
         """How many tasks run the step."""
         return self._parallelism
 
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """How many tasks could run the step: as many as there are."""
+        return self._parallelism
+
+    def get_task_name_with_subtasks(self) -> str:
+        """`name (2/4)`: the step's name, the number of this task from 1, and how many there are."""
+        return f"{self._step_name} ({self._subtask + 1}/{self._parallelism})"
+
+    def get_attempt_number(self) -> int:
+        """Always 0: a restarted job opens its functions again, but does not count how often."""
+        return 0
+
     def get_job_parameter(self, key: str, default_value: str | None = None) -> str | None:
         """What `env.set_job_parameters` was given under this name."""
         return self._parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Counters, gauges, meters and distributions of this task's function, in the memory of its process."""
+        if self._metrics is None:
+            self._metrics = MetricGroup(self._step_name)
+        return self._metrics
 
     def get_state(self, state_descriptor: ValueStateDescriptor[T] | str) -> ValueState[T]:
         """The handle of a state, by its descriptor or, once it is registered, by its name.

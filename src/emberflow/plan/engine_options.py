@@ -39,14 +39,14 @@ class EngineOption(StrEnum):
     """The interval of micro-batches (spark)."""
 
 
-_NAMES = [str(item) for item in EngineOption]
+ENGINE_OPTION_NAMES = [str(item) for item in EngineOption]
 
 
 def check_option(name: object) -> None:
     """Raises InvalidArgument for an unknown name. Options of the other engine are accepted, so that a program can serve both."""
-    if name in _NAMES:
+    if name in ENGINE_OPTION_NAMES:
         return
     raise InvalidArgument(
-        f"there is no option {shorten(name)}{did_you_mean(name, _NAMES)}",
-        way_out=f"the options are {', '.join(_NAMES)}",
+        f"there is no option {shorten(name)}{did_you_mean(name, ENGINE_OPTION_NAMES)}",
+        way_out=f"the options are {', '.join(ENGINE_OPTION_NAMES)}",
     )

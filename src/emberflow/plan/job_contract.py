@@ -36,18 +36,31 @@ class CheckpointingMode(Enum):
 
 
 class JobStatus(Enum):
-    """The state of a job."""
+    """The state of a job. Only the first five are ever reported; the others are names that PyFlink programs compare with."""
 
     CREATED = "created"
     RUNNING = "running"
     FINISHED = "finished"
     CANCELED = "canceled"
     FAILED = "failed"
+    FAILING = "failing"
+    CANCELLING = "cancelling"
+    RESTARTING = "restarting"
+    SUSPENDED = "suspended"
+    RECONCILING = "reconciling"
 
     @property
     def is_final(self) -> bool:
         """Whether the job has ended, in whatever way."""
         return self in (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED)
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the job has ended, in whatever way."""
+        return self.is_final
+
+    def is_terminal_state(self) -> bool:
+        """Whether the job has ended, in whatever way."""
+        return self.is_final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +86,10 @@ class JobConfig:
     quiet: bool = False
     show_traceback: bool = False
     parameters: dict[str, str] = field(default_factory=dict[str, str])
+    jars: tuple[str, ...] = ()
+    """Jars for Spark's JVMs."""
+    python_files: tuple[str, ...] = ()
+    """Files, folders and archives of Python modules that functions import."""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     """Engine settings by name, e.g. `trigger_ms` on Spark, `clock` in tests."""
 

@@ -53,6 +53,11 @@ class RestartStrategies:
         return NoRestart()
 
     @staticmethod
+    def fall_back_restart() -> RestartStrategy:
+        """As `no_restart()`: there is no cluster that would have a strategy of its own."""
+        return NoRestart()
+
+    @staticmethod
     def fixed_delay_restart(restart_attempts: int, delay_between_attempts: int = 0) -> RestartStrategy:
         """At most this many restarts over the lifetime of the job, each after this many milliseconds."""
         _at_least(0, restart_attempts=restart_attempts, delay_between_attempts=delay_between_attempts)

@@ -46,7 +46,7 @@ from emberflow.state.descriptors import (
 from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
 from emberflow.streams.all_windowed_stream import AllWindowedStream
 from emberflow.streams.async_data_stream import AsyncDataStream, AsyncRetryStrategy
-from emberflow.streams.checkpoint_config import CheckpointConfig
+from emberflow.streams.completable_future import CompletableFuture
 from emberflow.streams.connected_streams import ConnectedStreams
 from emberflow.streams.data_stream import DataStream, DataStreamSink
 from emberflow.streams.environment import StreamExecutionEnvironment
@@ -78,7 +78,21 @@ from emberflow.streams.join_functions import (
 )
 from emberflow.streams.joined_streams import CoGroupedStreams, JoinedStreams
 from emberflow.streams.keyed_stream import KeyedStream
-from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
+from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult, JobID
+from emberflow.streams.settings.checkpoint_config import CheckpointConfig
+from emberflow.streams.settings.config_options import ConfigOption, ConfigOptions
+from emberflow.streams.settings.configuration import Configuration
+from emberflow.streams.settings.execution_config import ExecutionConfig
+from emberflow.streams.settings.state_backends import (
+    CheckpointStorage,
+    EmbeddedRocksDBStateBackend,
+    ExternalizedCheckpointRetention,
+    FileSystemCheckpointStorage,
+    HashMapStateBackend,
+    JobManagerCheckpointStorage,
+    PredefinedOptions,
+    StateBackend,
+)
 from emberflow.streams.types import Types
 from emberflow.streams.windowed_stream import WindowedStream
 from emberflow.windowing.assigners import (
@@ -125,6 +139,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BucketAssigner",
     "CheckpointConfig",
+    "CheckpointStorage",
     "CheckpointingMode",
     "Chunk",
     "CloseableIterator",
@@ -134,6 +149,10 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "CollectSink",
+    "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
+    "Configuration",
     "ConnectedStreams",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
@@ -150,23 +169,30 @@ __all__ = [
     "DynamicEventTimeSessionWindows",
     "DynamicProcessingTimeSessionWindows",
     "ElementContext",
+    "EmbeddedRocksDBStateBackend",
     "Encoder",
     "EngineOption",
     "EventTimeSessionWindows",
     "EventTimeTrigger",
     "Evictor",
+    "ExecutionConfig",
+    "ExternalizedCheckpointRetention",
     "FileSink",
     "FileSource",
+    "FileSystemCheckpointStorage",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
     "GlobalWindow",
     "GlobalWindows",
+    "HashMapStateBackend",
     "IntervalJoin",
     "IntervalJoined",
     "IterableSource",
     "JobClient",
     "JobExecutionResult",
+    "JobID",
+    "JobManagerCheckpointStorage",
     "JobStatus",
     "JoinFunction",
     "JoinedStreams",
@@ -186,6 +212,7 @@ __all__ = [
     "OutputFileConfig",
     "OutputTag",
     "PlainContext",
+    "PredefinedOptions",
     "PrintSink",
     "ProcessAllWindowFunction",
     "ProcessFunction",
@@ -210,6 +237,7 @@ __all__ = [
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
     "Source",
+    "StateBackend",
     "StateTtlConfig",
     "StreamExecutionEnvironment",
     "StreamFormat",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
 from emberflow.connectors.client_sinks import PrintSink
 from emberflow.connectors.sink import FunctionSink, Sink, SinkFunction
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidArgument, NotSupported
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.output_tag import OutputTag
 from emberflow.plan.graphs.stream_graph import StreamEdge
@@ -29,6 +29,7 @@ from emberflow.streams.functions import (
     MapFunction,
     ProcessFunction,
 )
+from emberflow.streams.step_settings import StepSettings
 from emberflow.windowing.assigners import WindowAssigner
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ Outlet = tuple[int, str | None]
 """(step, side output)"""
 
 
-class DataStream(Generic[T]):
+class DataStream(StepSettings, Generic[T]):
     """A stream of records of type `T`; every method adds a step to the program, nothing runs before `execute()`.
 
     Made by a source of the environment, or by a step of another stream. Functions are callables or objects of the
@@ -63,12 +64,8 @@ class DataStream(Generic[T]):
     """
 
     def __init__(self, env: StreamExecutionEnvironment, outlets: tuple[Outlet, ...]) -> None:
-        self._env = env
+        super().__init__(env)
         self._outlets = outlets
-
-    def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment whose program the stream belongs to."""
-        return self._env
 
     # steps
 
@@ -142,6 +139,27 @@ class DataStream(Generic[T]):
             )
         return self._step(
             ProcessSpec(function=func, call=method_of(func, "process_element", "process()")), "process"
+        )
+
+    def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
+        """A tuple of some fields of each record, by their positions; a position that is no whole number raises
+        `InvalidArgument`.
+
+        ```python
+        from emberflow.streams import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        assert env.from_collection([("a", 1, True)]).project(2, 0).execute_and_collect(limit=1) == [
+            (True, "a")
+        ]
+        ```
+        """
+        return self._step(MapSpec(kind="project", function=None, call=Projection(field_indexes)), "project")
+
+    def cache(self) -> DataStream[T]:
+        """Raises `NotSupported`: nothing is kept between two executions."""
+        raise NotSupported(
+            "a stream cannot be cached", way_out="write it to a sink, or use to_dataframe().cache() on Spark"
         )
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
@@ -274,35 +292,6 @@ class DataStream(Generic[T]):
         """
         return self._env._to_dataframe(self, schema)
 
-    # settings of the step that made this stream
-
-    def name(self, name: str) -> Self:
-        """The step's name in plans, metrics and errors."""
-        return self._set(name=name)
-
-    def uid(self, uid: str) -> Self:
-        """A stable identity for the step's state across program changes.
-
-        Without one it is derived from the step's place in the program. Two steps with one uid are an error when the
-        program runs; an empty uid raises `InvalidArgument`.
-        """
-        self._env._program.set_uid(self._only("uid()"), uid)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> Self:
-        """How many tasks run this step; less than 1 raises `InvalidArgument`."""
-        if parallelism < 1:
-            raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
-        return self._set(parallelism=parallelism)
-
-    def start_new_chain(self) -> Self:
-        """The step does not run in one task with the steps before it."""
-        return self._set(starts_chain=True)
-
-    def disable_chaining(self) -> Self:
-        """The step runs in a task of its own."""
-        return self._set(never_chains=True)
-
     # how steps are added
 
     def _step(self, spec: Spec, name: str) -> DataStream[Any]:
@@ -318,32 +307,16 @@ class DataStream(Generic[T]):
             raise InvalidArgument(f"{what} belongs to one step; call it before union()")
         return self._outlets[0][0]
 
-    def _set(self, **fields: Any) -> Self:
-        self._env._program.change(self._only(f"{next(iter(fields))}"), **fields)
-        return self
 
-
-class DataStreamSink:
+class DataStreamSink(StepSettings):
     """The end of a stream; its methods set the sink's name, uid and parallelism and return it."""
 
     def __init__(self, env: StreamExecutionEnvironment, node_id: int) -> None:
-        self._env = env
+        super().__init__(env)
         self._node_id = node_id
 
-    def name(self, name: str) -> DataStreamSink:
-        """The sink's name in plans, metrics and errors."""
-        self._env._program.change(self._node_id, name=name)
-        return self
-
-    def uid(self, uid: str) -> DataStreamSink:
-        """A stable identity for the sink across program changes."""
-        self._env._program.set_uid(self._node_id, uid)
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """How many tasks write to the sink."""
-        self._env._program.change(self._node_id, parallelism=parallelism)
-        return self
+    def _only(self, what: str) -> int:
+        return self._node_id
 
 
 def method_of(function: Any, method: str, where: str) -> Callable[..., Any]:
@@ -357,3 +330,18 @@ def method_of(function: Any, method: str, where: str) -> Callable[..., Any]:
         f"{where} needs a function or an object with a {method}() method, not {function!r}",
         way_out="pass e.g. a lambda",
     )
+
+
+class Projection:
+    """The fields of a record at some positions, as a tuple."""
+
+    def __init__(self, positions: tuple[int, ...]) -> None:
+        if not positions or not all(type(position) is int for position in positions):
+            raise InvalidArgument(
+                f"project() needs the positions of fields, not {positions!r}",
+                way_out="write e.g. project(0, 2)",
+            )
+        self._positions = positions
+
+    def __call__(self, value: Any) -> tuple[Any, ...]:
+        return tuple([value[position] for position in self._positions])

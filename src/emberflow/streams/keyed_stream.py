@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
+from emberflow.errors import InvalidArgument
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
 from emberflow.streams.aggregations import Aggregation, Field
@@ -211,6 +212,13 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         if slide == 0:
             return WindowedStream(self, CountTumblingWindowAssigner.of(size))
         return WindowedStream(self, CountSlidingWindowAssigner.of(size, slide))
+
+    def _only(self, what: str) -> int:
+        # As in PyFlink: the setting would change the step before key_by().
+        raise InvalidArgument(
+            f"{what} sets something of a step, and key_by() is none",
+            way_out=f"call {what} before key_by(), or on what the next step returns",
+        )
 
     def _keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:
         return tuple(

@@ -54,6 +54,9 @@ class Program:
         """`name`, `parallelism`, chaining flags of a step."""
         self._nodes[node_id] = replace(self._nodes[node_id], **fields)
 
+    def name_of(self, node_id: int) -> str:
+        return self._nodes[node_id].name
+
     def set_uid(self, node_id: int, uid: str) -> None:
         if not uid or not isinstance(uid, str):
             raise InvalidArgument(f"uid() needs a non-empty string, not {uid!r}")
@@ -69,8 +72,13 @@ class Program:
     def sinks(self) -> list[int]:
         return [node.id for node in self._nodes if isinstance(node.spec, SinkSpec)]
 
-    def freeze(self, name: str, wanted: set[int] | None = None) -> StreamGraph:
-        """The graph of the whole program, or of the wanted steps and all that feeds them."""
+    def freeze(
+        self, name: str, wanted: set[int] | None = None, *, chaining: bool = True, derive_uids: bool = True
+    ) -> StreamGraph:
+        """The graph of the whole program, or of the wanted steps and all that feeds them.
+
+        Without `chaining` no step shares a task with another one; without `derive_uids` each needs a `uid()`.
+        """
         kept = self._with_ancestors(wanted) if wanted is not None else set(range(len(self._nodes)))
         renumbered = {old: new for new, old in enumerate(sorted(kept))}
         uids: list[str] = []
@@ -83,9 +91,15 @@ class Program:
             signature = (node.spec.kind, *(uids[edge.source] for edge in identity))
             ordinal = ordinals.get(signature, 0)
             ordinals[signature] = ordinal + 1
+            if not derive_uids and old not in self._explicit:
+                raise InvalidArgument(
+                    f"step {node.name!r} ({node.location}) has no uid, and uids are not derived",
+                    way_out="give it one with uid(), or call get_config().enable_auto_generated_uids()",
+                )
             uid = self._explicit.get(old) or derive_uid(node.spec, identity, uids, ordinal)
             uids.append(uid)
-            nodes.append(replace(node, id=renumbered[old], uid=uid, inputs=inputs))
+            never_chains = node.never_chains or not chaining
+            nodes.append(replace(node, id=renumbered[old], uid=uid, inputs=inputs, never_chains=never_chains))
         check_uids(tuple(nodes))
         return StreamGraph(name=name, nodes=tuple(nodes))
 

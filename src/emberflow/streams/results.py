@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import queue
 import time
+import uuid
 from collections.abc import Iterator
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.plan.job_contract import JobHandle, JobMetrics, JobStatus
+from emberflow.streams.completable_future import CompletableFuture, completed
 from emberflow.streams.tracebacks import user_frames_only
 
 _POLL_S = 0.05
@@ -35,6 +38,10 @@ class CloseableIterator(Generic[T]):
                 return value
             self._ready = iter(self._next_batch())
 
+    def next(self) -> T:
+        """The next record; raises `StopIteration` at the end."""
+        return self.__next__()
+
     def _next_batch(self) -> list[T]:
         while True:
             # Ask first whether the job has ended, then look once more: what it sent before its end is in the queue.
@@ -58,6 +65,12 @@ class CloseableIterator(Generic[T]):
         self.close()
 
 
+class JobID(str):
+    """The id that an engine gave a job."""
+
+    __slots__ = ()
+
+
 class JobExecutionResult:
     """What `execute()` returns when the job is done."""
 
@@ -66,13 +79,21 @@ class JobExecutionResult:
         self._handle = handle
         self._runtime_ms = int((time.monotonic() - started) * 1000)
 
-    def get_job_id(self) -> str:
+    def get_job_id(self) -> JobID:
         """The id that the engine gave the job."""
-        return self._handle.job_id
+        return JobID(self._handle.job_id)
 
     def get_net_runtime(self) -> int:
         """Milliseconds from submission to end."""
         return self._runtime_ms
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        """Always empty: there are no accumulators. Count with metrics, see `RuntimeContext.get_metrics_group()`."""
+        return {}
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        """Always None: there are no accumulators."""
+        return self.get_all_accumulator_results().get(accumulator_name)
 
     @property
     def metrics(self) -> JobMetrics:
@@ -86,39 +107,91 @@ class JobExecutionResult:
 class JobClient:
     """A job that runs while the program goes on."""
 
-    def __init__(self, name: str, handle: JobHandle) -> None:
+    def __init__(self, name: str, handle: JobHandle, savepoint_dir: str | None = None) -> None:
         self._name = name
         self._handle = handle
         self._started = time.monotonic()
+        self._savepoint_dir = savepoint_dir
 
-    def get_job_id(self) -> str:
+    def get_job_id(self) -> JobID:
         """The id that the engine gave the job."""
-        return self._handle.job_id
+        return JobID(self._handle.job_id)
 
-    def get_job_status(self) -> JobStatus:
-        """Whether the job runs, has finished, failed or was cancelled."""
-        return self._handle.status()
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Whether the job runs, has finished, failed or was cancelled: `get_job_status().result()`."""
+        return completed(self._handle.status())
 
     @property
     def metrics(self) -> JobMetrics:
         """Counters of the job so far."""
         return self._handle.metrics
 
-    def cancel(self, timeout_ms: int | None = None) -> None:
+    def cancel(self, timeout_ms: int | None = None) -> CompletableFuture[None]:
         """Stops the job cleanly and waits for it. After the timeout (the option `cancel_timeout_ms`, 30 s, if it is not
         given) a job whose code does not return is abandoned with a warning that names the step."""
         self._handle.cancel(None if timeout_ms is None else timeout_ms / 1000)
+        return completed(None)
 
-    def savepoint(self, path: str | os.PathLike[str]) -> str:
-        """Writes a savepoint while the job goes on; returns its path when it is complete."""
+    def savepoint(self, path: str | os.PathLike[str], *, stop: bool = False) -> str:
+        """Writes a savepoint and returns its path when it is complete. The job continues, or with `stop` ends there:
+        nothing is processed after it."""
+        if stop:
+            return self._handle.stop_with_savepoint(os.fspath(path))
         return self._handle.savepoint(os.fspath(path))
 
-    def stop_with_savepoint(self, path: str | os.PathLike[str]) -> str:
-        """Stops the job at a savepoint, from which another one can start; returns its path."""
-        return self._handle.stop_with_savepoint(os.fspath(path))
+    def trigger_savepoint(
+        self, savepoint_directory: str | os.PathLike[str] | None = None
+    ) -> CompletableFuture[str]:
+        """Writes a savepoint into a new folder below the directory while the job goes on; the result is its path.
 
-    @user_frames_only
-    def get_job_execution_result(self) -> JobExecutionResult:
-        """Waits for the end; raises what made the job fail."""
+        Without a directory, the environment's default one is used; `InvalidArgument` if there is none.
+        """
+        return completed(self.savepoint(self._new_savepoint(savepoint_directory)))
+
+    def stop_with_savepoint(
+        self,
+        advance_to_end_of_event_time: bool = False,
+        savepoint_directory: str | os.PathLike[str] | None = None,
+    ) -> CompletableFuture[str]:
+        """As `trigger_savepoint`, and the job ends there.
+
+        `advance_to_end_of_event_time` is not supported: the windows that are open stay in the savepoint.
+        """
+        if not isinstance(advance_to_end_of_event_time, bool):
+            raise InvalidArgument(
+                f"advance_to_end_of_event_time must be True or False, not {shorten(advance_to_end_of_event_time)}",
+                way_out="stop_with_savepoint(False, directory), or savepoint(path, stop=True)",
+            )
+        if advance_to_end_of_event_time:
+            raise NotSupported(
+                "a job cannot be stopped with event time advanced to its end",
+                way_out="stop_with_savepoint(False, directory) keeps open windows in the savepoint",
+            )
+        path = self.savepoint(self._new_savepoint(savepoint_directory), stop=True)
+        return completed(path)
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """Always empty: there are no accumulators."""
+        return completed({})
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """A future that waits for the end of the job; its `result()` raises what made the job fail."""
+        return CompletableFuture(
+            self._result,
+            is_done=lambda: self._handle.status().is_final,
+            is_cancelled=lambda: self._handle.status() is JobStatus.CANCELED,
+            cancel=self.cancel,
+        )
+
+    def _result(self) -> JobExecutionResult:
         self._handle.wait()
         return JobExecutionResult(self._name, self._handle, self._started)
+
+    def _new_savepoint(self, directory: str | os.PathLike[str] | None) -> str:
+        chosen = self._savepoint_dir if directory is None else os.fspath(directory)
+        if not chosen:
+            raise InvalidArgument(
+                "there is no directory for the savepoint",
+                way_out="name one, or set a default with env.set_default_savepoint_directory(path)",
+            )
+        return os.path.join(chosen, f"savepoint-{self._handle.job_id[:6]}-{uuid.uuid4().hex[:12]}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.connectors.files.file_sink import FileSink
-from emberflow.connectors.files.file_sink_options import Encoder
+from emberflow.connectors.files.file_sink_options import BucketAssigner, Encoder
 
 
 class LiteralEncoder(Encoder[Any]):
@@ -21,7 +21,11 @@ class LiteralEncoder(Encoder[Any]):
 
 def literal_files(folder: str | os.PathLike[str]) -> FileSink[Any]:
     """A file sink that writes each record as a literal on a line; `read_committed` reads them."""
-    return FileSink.for_row_format(os.fspath(folder), LiteralEncoder()).build()
+    return (
+        FileSink.for_row_format(os.fspath(folder), LiteralEncoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
 
 
 def read_committed(folder: str | os.PathLike[str]) -> list[Any]:

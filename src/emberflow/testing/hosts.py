@@ -161,7 +161,7 @@ class Host:
         timer.daemon = True
         timer.start()
         try:
-            client.get_job_execution_result()
+            client.get_job_execution_result().result()
         finally:
             timer.cancel()
         if overdue.is_set():

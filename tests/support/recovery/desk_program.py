@@ -70,8 +70,8 @@ def resume(folder: Path, backend: str) -> list[Any]:
 def until(is_reached: Callable[[], bool], job: Any) -> None:
     began = time.monotonic()
     while not is_reached():
-        if job.get_job_status().name not in ("CREATED", "RUNNING", "RESTARTING"):
-            job.get_job_execution_result()
+        if job.get_job_status().result().name not in ("CREATED", "RUNNING", "RESTARTING"):
+            job.get_job_execution_result().result()
         assert time.monotonic() - began < HANGS_S
         time.sleep(0.02)
 

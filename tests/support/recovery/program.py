@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.streams import (
+    BucketAssigner,
     DataGeneratorSource,
     Encoder,
     FileSink,
@@ -110,9 +111,11 @@ def build(env: StreamExecutionEnvironment, out: str, kill_marker: str | None) ->
         .uid("total")
     )
     results = accounts.union(accounts.get_side_output(LARGE), windows)
-    results.map(repr).sink_to(FileSink.for_row_format(out, Encoder.simple_string_encoder()).build()).uid(
-        "out"
-    )
+    results.map(repr).sink_to(
+        FileSink.for_row_format(out, Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    ).uid("out")
 
 
 def main(argv: list[str]) -> None:

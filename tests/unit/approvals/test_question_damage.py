@@ -112,7 +112,7 @@ def test_a_job_stops_and_continues_after_the_advice_was_followed(tmp_path: Path)
         job = env.execute_async()
         if meanwhile is not None:
             meanwhile()
-        job.get_job_execution_result()
+        job.get_job_execution_result().result()
 
     def answer_and_damage() -> None:
         folder = tmp_path / APPROVALS_FOLDER

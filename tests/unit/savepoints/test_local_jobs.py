@@ -77,7 +77,7 @@ def savepoint_of(folder: Path, words: list[str] = WORDS, host: Host = LOCAL) -> 
     out: list[Any] = []
     job = started(environment(host, folder / "checkpoints"), words, out, ends=False)
     until(lambda: len(out) == len(words))
-    return Path(job.stop_with_savepoint(folder / "savepoint"))
+    return Path(job.savepoint(folder / "savepoint", stop=True))
 
 
 @pytest.mark.parametrize("host", [LOCAL, LOCAL_2, LOCAL_SQLITE], ids=str)
@@ -86,7 +86,7 @@ def test_a_job_continues_after_its_savepoint(tmp_path: Path, host: Host) -> None
     job = started(environment(host, tmp_path / "checkpoints"), [*WORDS, *WORDS], out, ends=False)
     path = job.savepoint(tmp_path / "savepoint")
     until(lambda: len(out) == 2 * len(WORDS))
-    assert not job.get_job_status().is_final
+    assert not job.get_job_status().result().is_final
     job.cancel()
     assert out.count(("a", 6)) == 1
     assert path == str(tmp_path / "savepoint")
@@ -99,10 +99,10 @@ def test_a_job_without_checkpoint_directory_has_savepoints_too(tmp_path: Path) -
     env = LOCAL.environment()
     job = started(env, WORDS, out, ends=False)
     until(lambda: len(out) == len(WORDS))
-    path = job.stop_with_savepoint(tmp_path / "savepoint")
+    path = job.savepoint(tmp_path / "savepoint", stop=True)
     after: list[Any] = []
     env = LOCAL_2.environment().set_savepoint(path)
-    started(env, [*WORDS, "a"], after, ends=True).get_job_execution_result()
+    started(env, [*WORDS, "a"], after, ends=True).get_job_execution_result().result()
     assert after == [("a", 4)]
 
 
@@ -126,7 +126,7 @@ def test_a_jobs_own_checkpoint_takes_precedence_over_the_savepoint(tmp_path: Pat
     until(lambda: len(out) == 1)
     job.cancel()
     again = environment(LOCAL, tmp_path / "next").set_savepoint(path)
-    started(again, [*WORDS, "a", "a"], out, ends=True).get_job_execution_result()
+    started(again, [*WORDS, "a", "a"], out, ends=True).get_job_execution_result().result()
     assert out == [("a", 4), ("a", 5)]
 
 
@@ -141,7 +141,7 @@ def test_steps_are_matched_by_uid(tmp_path: Path) -> None:
     assert not (tmp_path / "next").exists(), "a start that was refused leaves no trace"
 
     env = environment(LOCAL, tmp_path / "next").set_savepoint(path, allow_non_restored_state=True)
-    started(env, [*WORDS, "a"], out, ends=True, uid="renamed").get_job_execution_result()
+    started(env, [*WORDS, "a"], out, ends=True, uid="renamed").get_job_execution_result().result()
     assert out == [("a", 1)], "the source goes on, the renamed step begins anew"
 
 
@@ -165,18 +165,18 @@ def test_the_maximum_parallelism_is_fixed(tmp_path: Path) -> None:
 
 def test_a_finished_job_can_be_inspected_but_has_nothing_left_to_do(tmp_path: Path) -> None:
     out: list[Any] = []
-    started(environment(LOCAL, tmp_path / "c"), WORDS, out, ends=True).get_job_execution_result()
+    started(environment(LOCAL, tmp_path / "c"), WORDS, out, ends=True).get_job_execution_result().result()
     assert main(["savepoint", "create", str(tmp_path / "c"), str(tmp_path / "s")]) == 0
     assert Savepoint.read(tmp_path / "s").sources["words"].ended == [True]
     again: list[Any] = []
     env = environment(LOCAL_2, tmp_path / "d").set_savepoint(tmp_path / "s")
-    started(env, WORDS, again, ends=True).get_job_execution_result()
+    started(env, WORDS, again, ends=True).get_job_execution_result().result()
     assert again == []
 
 
 def test_no_savepoint_of_a_job_that_has_ended_or_in_batch_mode(tmp_path: Path) -> None:
     job = started(environment(LOCAL, tmp_path / "c"), WORDS, [], ends=True)
-    job.get_job_execution_result()
+    job.get_job_execution_result().result()
     with pytest.raises(InvalidArgument, match="the job has ended"):
         job.savepoint(tmp_path / "s")
     with pytest.raises(NotSupported, match="BATCH mode cannot start from a savepoint"):
@@ -188,13 +188,13 @@ def test_a_savepoint_that_cannot_be_written_does_no_harm(tmp_path: Path) -> None
     job = started(environment(LOCAL, tmp_path / "c"), WORDS, out, ends=False)
     (tmp_path / "taken").mkdir()
     with pytest.raises(CheckpointUnusable, match="exists already"):
-        job.stop_with_savepoint(tmp_path / "taken")
+        job.savepoint(tmp_path / "taken", stop=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointUnusable, match="cannot be written"):
-        job.stop_with_savepoint(tmp_path / "file" / "below")
-    assert not job.get_job_status().is_final
-    job.stop_with_savepoint(tmp_path / "s")
-    assert job.get_job_status().is_final
+        job.savepoint(tmp_path / "file" / "below", stop=True)
+    assert not job.get_job_status().result().is_final
+    job.savepoint(tmp_path / "s", stop=True)
+    assert job.get_job_status().result().is_final
 
 
 class PostBox(Sink):
@@ -317,11 +317,11 @@ def windowed(env: StreamExecutionEnvironment, count: int, out: list[Any], *, end
 def test_a_watermark_generator_continues_in_a_program_with_more_steps(tmp_path: Path) -> None:
     """Its state belongs to channels, which have other numbers now."""
     expected: list[Any] = []
-    windowed(LOCAL.environment(), 40, expected, ends=True).get_job_execution_result()
+    windowed(LOCAL.environment(), 40, expected, ends=True).get_job_execution_result().result()
     out: list[Any] = []
     job = windowed(environment(LOCAL, tmp_path / "c"), 25, out, ends=False)
     until(lambda: len(out) >= 4)
-    path = job.stop_with_savepoint(tmp_path / "s")
+    path = job.savepoint(tmp_path / "s", stop=True)
     (generator,) = [
         step for step in Savepoint.read(path).steps.values() if step.kind == "watermark_generator"
     ]
@@ -332,5 +332,5 @@ def test_a_watermark_generator_continues_in_a_program_with_more_steps(tmp_path: 
     env = environment(LOCAL_2, tmp_path / "d").set_savepoint(path)
     more = env.from_collection([("x", 1)]).uid("more").key_by(itemgetter(0)).sum(1).uid("more sums")
     more.sink_to(CollectSink(lambda batch: None)).uid("more sink")
-    windowed(env, 40, out, ends=True).get_job_execution_result()
+    windowed(env, 40, out, ends=True).get_job_execution_result().result()
     assert sorted(out) == sorted(expected)

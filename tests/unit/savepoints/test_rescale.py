@@ -103,7 +103,7 @@ def test_local_jobs(
     write(folder / "s0", entries, timers, watermark)
     for number, (parallelism, backend) in enumerate(jobs):
         env = environment(parallelism, backend, folder / f"c{number}").set_savepoint(folder / f"s{number}")
-        env.execute_async().stop_with_savepoint(folder / f"s{number + 1}")
+        env.execute_async().savepoint(folder / f"s{number + 1}", stop=True)
 
     reader = SavepointReader(folder / f"s{len(jobs)}")
     assert dict(reader.entries(UID)) == entries

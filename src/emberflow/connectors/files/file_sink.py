@@ -26,6 +26,7 @@ from emberflow.connectors.files.file_sink_options import (
     BasePathBucketAssigner,
     BucketAssigner,
     BucketContext,
+    DateTimeBucketAssigner,
     Encoder,
     OutputFileConfig,
     RollingPolicy,
@@ -140,7 +141,7 @@ class RowFormatBuilder(Generic[T]):
             )
         self._base_path = local_path(base_path)
         self._encoder = encoder
-        self._bucket_assigner: BucketAssigner = BasePathBucketAssigner()
+        self._bucket_assigner: BucketAssigner = BucketAssigner.date_time_bucket_assigner()
         self._rolling_policy = RollingPolicy.default_rolling_policy()
         self._output_file_config = OutputFileConfig()
         self._private = False
@@ -261,9 +262,10 @@ class _FileWriter:
         assigner = self._sink.bucket_assigner
         if not len(batch):
             return {}
-        if isinstance(assigner, BasePathBucketAssigner):
-            return {"": batch.values}
         now_ms = time.time_ns() // 1_000_000
+        if isinstance(assigner, BasePathBucketAssigner | DateTimeBucketAssigner):
+            # The same folder for all of them, whatever they are.
+            return {assigner.get_bucket_id(None, BucketContext(None, now_ms)): batch.values}
         buckets: dict[str, list[Any]] = {}
         for index, value in enumerate(batch.values):
             timestamp = None if batch.timestamps is None else batch.timestamps[index]

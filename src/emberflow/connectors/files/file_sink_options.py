@@ -30,9 +30,9 @@ class Encoder(Generic[T]):
         return b"".join(map(self.encode, values))
 
     @staticmethod
-    def simple_string_encoder(charset: str = "UTF-8") -> Encoder[Any]:
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder[Any]:
         """`str(value)` on a line of its own."""
-        return _StringEncoder(charset)
+        return _StringEncoder(charset_name)
 
     @staticmethod
     def json_lines() -> Encoder[Any]:
@@ -88,7 +88,7 @@ class BucketAssigner:
         format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
     ) -> BucketAssigner:
         """By the time of writing, in Java's date format; in the machine's time zone unless one is given."""
-        return _DateTimeBucketAssigner(format_str, timezone_id)
+        return DateTimeBucketAssigner(format_str, timezone_id)
 
     @staticmethod
     def of(function: Callable[[Any], str]) -> BucketAssigner:
@@ -148,7 +148,7 @@ def to_strftime(java_format: str) -> str:
     return "".join(parts)
 
 
-class _DateTimeBucketAssigner(BucketAssigner):
+class DateTimeBucketAssigner(BucketAssigner):
     def __init__(self, format_str: str, timezone_id: str | None) -> None:
         self._format = to_strftime(format_str)
         self._zone: tzinfo | None = None
@@ -209,6 +209,14 @@ class OutputFileConfig:
                     f"{part!r} cannot be part of a file name",
                     way_out="choose folders with with_bucket_assigner()",
                 )
+
+    def get_part_prefix(self) -> str:
+        """The prefix of every file name."""
+        return self.part_prefix
+
+    def get_part_suffix(self) -> str:
+        """The suffix of every file name."""
+        return self.part_suffix
 
     @staticmethod
     def builder() -> OutputFileConfigBuilder:

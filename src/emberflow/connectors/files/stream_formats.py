@@ -45,9 +45,9 @@ class StreamFormat(Generic[T]):
         return None, file_size(path) // RECORD_BYTES
 
     @staticmethod
-    def text_line_format(charset: str = "utf-8") -> StreamFormat[str]:
+    def text_line_format(charset_name: str = "utf-8") -> StreamFormat[str]:
         """Each line as a str, without its newline."""
-        return TextLineFormat(charset)
+        return TextLineFormat(charset_name)
 
     @staticmethod
     def json_lines(charset: str = "utf-8") -> StreamFormat[Any]:

@@ -23,7 +23,7 @@ from emberflow.engines.job.sink_ownership import newest_start
 from emberflow.engines.spark.driver.job import SparkJob
 from emberflow.engines.spark.driver.savepoint_start import begun_from, has_checkpoint
 from emberflow.engines.spark.driver.savepoints import write_savepoint
-from emberflow.engines.spark.driver.shipping import make_archive
+from emberflow.engines.spark.driver.shipping import add_jars, make_archive
 from emberflow.engines.spark.driver.sink_marks import check_sinks
 from emberflow.engines.spark.driver.source_starts import source_starts
 from emberflow.engines.spark.driver.translate import (
@@ -122,7 +122,7 @@ class SparkEngine:
         spec = self._spec(graph, config, manifest.job_id, home, start)
         spec = replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold"), fence=fence)
         spec = begun_from(start, spec)
-        translation = self._translation(spec, start)
+        translation = self._translation(spec, start, python_files=config.python_files)
         sinks = sinks_of(graph)
         tag = f"emberflow-{manifest.job_id}"
 
@@ -131,6 +131,7 @@ class SparkEngine:
             check_sinks(graph, manifest.job_id, fence, config, batch=spec.batch)
             make_active(self.session)
             self.session.addTag(tag)
+            add_jars(self.session, config.jars)
             if start is not None:
                 commit_prepared(start, graph)
                 # Once a query has committed its own batch, the savepoint is no longer needed.
@@ -169,7 +170,7 @@ class SparkEngine:
         schema = node.spec.sink.schema  # pyright: ignore[reportAttributeAccessIssue]
         spec = self._frame_spec(graph, config)
         errors = ErrorForm.TRACED if config.show_traceback else ErrorForm.READABLE
-        translation = self._translation(spec, errors=errors)
+        translation = self._translation(spec, errors=errors, python_files=config.python_files)
         wanted = query_settings(spec.parallelism, "")
         for name, value in wanted.items():
             # The caller starts the query later, so these settings must stay.
@@ -231,7 +232,11 @@ class SparkEngine:
         )
 
     def _translation(
-        self, spec: JobSpec, start: SavepointStart | None = None, errors: ErrorForm = ErrorForm.MARKED
+        self,
+        spec: JobSpec,
+        start: SavepointStart | None = None,
+        errors: ErrorForm = ErrorForm.MARKED,
+        python_files: tuple[str, ...] = (),
     ) -> Translation:
         start_python_quickly(self.session)
         frames = {
@@ -239,7 +244,7 @@ class SparkEngine:
             for stage in spec.graph.stages
             if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
         }
-        data, archive = dump_spec(for_stage(spec, None)), make_archive()
+        data, archive = dump_spec(for_stage(spec, None)), make_archive(python_files)
         if not spec.batch and any(stage.level for stage in spec.graph.stages):
             check_function_size(self.session, len(data) + len(archive[0]))
         return Translation(self.session, spec, data, archive, frames, start, errors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +37,8 @@ ID = short_id(JOB, SINK)
 
 
 def strings(path: Path) -> RowFormatBuilder:
-    return FileSink.for_row_format(str(path), Encoder.simple_string_encoder())
+    builder = FileSink.for_row_format(str(path), Encoder.simple_string_encoder())
+    return builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
 
 
 def writer_of(sink: FileSink, epoch: int = 0, subtask: int = 0, attempt: str = "a") -> SinkWriter:
@@ -92,7 +94,11 @@ def test_abort_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    sink = FileSink.for_row_format(tmp_path, Encoder.json_lines()).build()
+    sink = (
+        FileSink.for_row_format(tmp_path, Encoder.json_lines())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
     run_epoch(sink, 0, [{"a": "ü\n"}, [1, None]])
     [text] = visible(tmp_path).values()
     assert text == '{"a": "ü\\n"}\n[1, null]\n'
@@ -105,7 +111,13 @@ def test_a_custom_encoder(tmp_path: Path) -> None:
         def encode(self, value: Any) -> bytes:
             return f"{value}!".encode()
 
-    run_epoch(FileSink.for_row_format(tmp_path, Shout()).build(), 0, ["a", "b"])
+    run_epoch(
+        FileSink.for_row_format(tmp_path, Shout())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build(),
+        0,
+        ["a", "b"],
+    )
     assert list(visible(tmp_path).values()) == ["a!b!"]
 
 
@@ -321,7 +333,11 @@ def test_a_decision_of_the_first_version_is_completed(tmp_path: Path) -> None:
 
 
 def test_a_value_that_cannot_be_encoded_is_named(tmp_path: Path) -> None:
-    sink = FileSink.for_row_format(tmp_path, Encoder.json_lines()).build()
+    sink = (
+        FileSink.for_row_format(tmp_path, Encoder.json_lines())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
     with pytest.raises(SinkFailed) as caught:
         writer_of(sink).write(Batch([1, {2}, 3]))
     assert str(caught.value).splitlines() == [
@@ -376,3 +392,10 @@ def test_a_built_sink_can_be_pickled(tmp_path: Path) -> None:
     sink = builder.with_rolling_policy(policy).with_bucket_check_interval(1000).build()
     run_epoch(pickle.loads(pickle.dumps(sink)), 0, ["a"])
     assert list(visible(tmp_path).values()) == ["a\n"]
+
+
+def test_without_a_bucket_assigner_there_is_a_folder_for_every_hour(tmp_path: Path) -> None:
+    """As in Flink: `yyyy-MM-dd--HH` in the machine's time zone."""
+    run_epoch(FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder()).build(), 0, ["a"])
+    (folder,) = [item.name for item in tmp_path.iterdir() if not item.name.startswith("_")]
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}--\d{2}", folder)

@@ -84,18 +84,18 @@ def test_after_cancel_and_failure_the_next_job_starts_at_once(host: Host, tmp_pa
     env = host.environment(checkpoint_dir=tmp_path / "failing")
     env.add_source(endless()).map(fails).print()
     with pytest.raises(StepFailed):
-        env.execute_async("failing").get_job_execution_result()
+        env.execute_async("failing").get_job_execution_result().result()
 
     for _ in range(2):
         begin(host, tmp_path, endless()).cancel()
-    begin(host, tmp_path / "failing", TestSource([1])).get_job_execution_result()
+    begin(host, tmp_path / "failing", TestSource([1])).get_job_execution_result().result()
 
 
 def test_what_fails_before_the_job_runs_frees_the_directory(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(Exception, match="rocks"):
             begin(LOCAL, tmp_path, endless(), state_backend="rocks")
-    begin(LOCAL, tmp_path, TestSource([1])).get_job_execution_result()
+    begin(LOCAL, tmp_path, TestSource([1])).get_job_execution_result().result()
 
 
 @on_every_host(hosts=BOTH)
@@ -104,10 +104,10 @@ def test_a_replaced_job_commits_nothing_more(host: Host, tmp_path: Path) -> None
     until(lambda: len(read_committed(tmp_path / "out")) >= 20)
 
     second = begin(host, tmp_path, TestSource([*range(20), Pause(0), *range(20, 40)]), take_over=True)
-    second.get_job_execution_result()
+    second.get_job_execution_result().result()
 
     with pytest.raises(OwnershipLost, match=rf"process {os.getpid()} on .* has taken it over"):
-        first.get_job_execution_result()
+        first.get_job_execution_result().result()
     assert len(read_committed(tmp_path / "out")) == 40
     assert max(read_committed(tmp_path / "out")) == sum(range(0, 40, 3))
 
@@ -125,7 +125,7 @@ def test_a_replaced_job_is_not_restarted_by_its_strategy(tmp_path: Path) -> None
     second = env.execute_async("owner")
 
     with pytest.raises(OwnershipLost):
-        first.get_job_execution_result()
+        first.get_job_execution_result().result()
     until(lambda: len(read_committed(tmp_path / "out")) == 60)
     second.cancel()
 

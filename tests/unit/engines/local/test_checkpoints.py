@@ -123,9 +123,9 @@ def test_a_job_can_be_watched_and_canceled() -> None:
     while client.metrics.records_in < 2:
         assert time.monotonic() < deadline, "hang guard"
         time.sleep(0.005)
-    assert client.get_job_status() is JobStatus.RUNNING
+    assert client.get_job_status().result() is JobStatus.RUNNING
     client.cancel()
-    assert client.get_job_status() is JobStatus.CANCELED
+    assert client.get_job_status().result() is JobStatus.CANCELED
     client.cancel()
 
 

@@ -105,7 +105,7 @@ def test_idle_timeouts_belong_to_the_last_strategy() -> None:
 def test_json_keeps_everything_but_the_functions() -> None:
     env = environment()
     program(env)
-    text = env.get_execution_plan()
+    text = env.explain("json")
     again = JobGraph.from_json(text)
     assert json.loads(again.to_json()) == json.loads(text)
     graph = env.job_graph()

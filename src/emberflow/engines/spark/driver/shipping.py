@@ -13,20 +13,26 @@ import site
 import sys
 import sysconfig
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import cloudpickle
 
-from emberflow.errors import NotSupported
+from emberflow.engines.spark.session.session import is_connect
+from emberflow.errors import InvalidArgument, NotSupported
 
 _LIMIT_BYTES = 20 * 1024 * 1024
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def make_archive() -> tuple[bytes, str]:
-    """A zip of emberflow and of every loaded module that is neither installed nor part of Python, and its digest."""
+def make_archive(python_files: Iterable[str] = ()) -> tuple[bytes, str]:
+    """A zip of emberflow, of every loaded module that is neither installed nor part of Python, and of the files, folders
+    and archives of modules that the program names; and its digest."""
     files = _package_files() | _user_files()
+    for path in python_files:
+        files |= _added_files(Path(path))
     size = sum(len(content) for content in files.values())
     if size > _LIMIT_BYTES:
         raise NotSupported(
@@ -40,6 +46,19 @@ def make_archive() -> tuple[bytes, str]:
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), files[name], zipfile.ZIP_DEFLATED)
     data = buffer.getvalue()
     return data, hashlib.sha256(data).hexdigest()
+
+
+def add_jars(session: Any, jars: Iterable[str]) -> None:
+    """Makes jars available to the JVMs of a session. One that does not exist raises InvalidArgument."""
+    for jar in jars:
+        path = Path(jar.removeprefix("file://"))
+        if not path.is_file():
+            raise InvalidArgument(f"there is no jar {jar!r}", way_out="check the path given to add_jars()")
+        if is_connect(session):
+            session.addArtifacts(str(path))
+        else:
+            # Spark's classic sessions ignore jars that are given to addArtifacts().
+            session.sql(f"ADD JAR `{path}`")
 
 
 def _package_files() -> dict[str, bytes]:
@@ -57,6 +76,11 @@ def _user_files() -> dict[str, bytes]:
     installed = _installed_roots()
     files: dict[str, bytes] = {}
     for name, module in list(sys.modules.items()):
+        shipped = vars(module).get("__shipped_source__") if isinstance(module, ModuleType) else None
+        if isinstance(shipped, str):
+            # A module without a file that says what its file would be.
+            files[f"{name}/__init__.py"] = shipped.encode()
+            continue
         path = _source(module)
         if path is None or name == "__main__" or name.split(".")[0] == "emberflow":
             continue
@@ -73,6 +97,16 @@ def _user_files() -> dict[str, bytes]:
             if str(parent) != ".":
                 files.setdefault(f"{parent}/__init__.py", b"")
     return files
+
+
+def _added_files(path: Path) -> dict[str, bytes]:
+    if path.is_dir():
+        found = (item for item in sorted(path.rglob("*.py")) if "__pycache__" not in item.parts)
+        return {item.relative_to(path).as_posix(): item.read_bytes() for item in found}
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            return {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
+    return {path.name: path.read_bytes()}
 
 
 def _source(module: ModuleType | None) -> Path | None:

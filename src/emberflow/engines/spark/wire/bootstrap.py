@@ -32,11 +32,16 @@ def make_bootstrap(archive: bytes, digest: str) -> Any:
                 raise ImportError("the code of this job was changed in transit: its digest does not match")
             home = unpacked_in(os.path.join(private_folder(), digest))
             names = {name.split(".")[0] for name in os.listdir(home)}
-            for name in [item for item in sys.modules if item.split(".")[0] in names]:
+            gone = names | state.get("names", set())
+            for name in [item for item in sys.modules if item.split(".")[0] in gone]:
                 del sys.modules[name]
+            # Import hooks of the code that was here before go with it.
+            sys.meta_path[:] = [
+                item for item in sys.meta_path if type(item).__module__.split(".")[0] not in gone
+            ]
             sys.path[:] = [home, *(path for path in sys.path if path != state.get("home"))]
             importlib.invalidate_caches()
-            state.update(digest=digest, home=home)
+            state.update(digest=digest, home=home, names=names)
         return importlib.import_module(module)
 
     return bootstrap

@@ -675,7 +675,7 @@ def test_a_person_is_asked_while_other_keys_continue_and_across_a_restart(tmp_pa
     assert second == asked["Refund 2?"], "the same question, asked once"
     give_answer(tmp_path, second.id, "reject")
     give_answer(tmp_path, third.id, "reject", note="enough")
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert sorted(outputs, key=str) == [
         {"a": (1, "approve", "fine", [1])},
         {"a": (3, "reject", "enough", [1, 3])},
@@ -693,7 +693,7 @@ def test_questions_expire(tmp_path: Path) -> None:
     agent = single(act, fallback="late")
     agent.add_action("late", [], lambda event, ctx: ctx.send_event(OutputEvent(ctx.error.error_type)))
     client, outputs = asking(tmp_path, [{"key": key, "value": key} for key in (0, 1)], agent)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert sorted(outputs, key=str) == [{0: "reject"}, {1: "ApprovalExpired"}]
     assert questions(tmp_path) == []
 
@@ -705,7 +705,7 @@ def test_an_action_that_times_out_withdraws_its_question(tmp_path: Path) -> None
     agent = single(act, timeout_ms=300, retry=Retry(attempts=2, backoff_ms=0), fallback="late")
     agent.add_action("late", [], lambda event, ctx: ctx.send_event(OutputEvent(ctx.error.message)))
     client, outputs = asking(tmp_path, [{"key": 0, "value": 0}], agent)
-    client.get_job_execution_result()
+    client.get_job_execution_result().result()
     assert outputs == [{0: "the action did not end within 300 ms"}]
     assert questions(tmp_path, answered=True) == []
 
