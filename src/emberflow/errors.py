@@ -23,10 +23,10 @@ EmberflowError
 │   ├── CallLogFailed       the durable call log cannot be read or written
 │   │   └── ApprovalsFailed an approval question or its answer cannot be read or written
 │   ├── BudgetExceeded      an agent's run or key has exceeded its budget
-│   ├── ApprovalExpired     nobody answered an approval question in time
+│   ├── ApprovalExpired     an approval question was not answered in time
 │   ├── RecordedError       replaces a recorded exception that cannot be recreated
 │   ├── WorkerLost          a worker process died more often than the job may restart it
-│   └── EngineFailed        the underlying engine failed for a reason of its own
+│   └── EngineFailed        the underlying engine failed for an internal reason
 ├── CheckpointError         stored data does not match the job or cannot be accessed    EF3xxx
 │   ├── CheckpointUnusable  the checkpoint directory cannot be read or written
 │   ├── ProgramChanged      the program no longer matches the checkpoint
@@ -41,7 +41,7 @@ EmberflowError
     └── PackageMissing
 
 A message has up to four lines: what failed, the cause, what to do, and what was or was not committed.
-Errors travel from Spark's workers to the driver as one marker line (`to_marker`, `from_marker`).
+Errors are sent from Spark's workers to the driver as one marker line (`to_marker`, `from_marker`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from emberflow.rendering.secret_names import scrub
 
 SHORT = 120
 _NEW_OBJECT: Any = vars(copyreg)["__newobj__"]
-"""How pickle makes an object without calling its class."""
+"""How pickle creates an object without calling its class."""
 
 
 def shorten(value: object, limit: int = SHORT) -> str:
@@ -113,7 +113,7 @@ class EmberflowError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         kind = type(self)
         if kind.__module__ != __name__:
-            # A user's class may be built from other arguments, hold more, and have the name of one of ours.
+            # A user's class may have other arguments and attributes, and the name of one of ours.
             return _NEW_OBJECT, (kind, *self.args), self.__dict__
         return _stored_error, (kind.__name__, self.message, self.cause, self.way_out, self.committed)
 
@@ -145,7 +145,7 @@ class NotKeyed(ProgramError):
 
 
 class DuplicateUid(ProgramError):
-    """Two steps have the same uid, so their state could not be told apart. Give each step its own `uid()`."""
+    """Two steps have the same uid, so their state cannot be distinguished. Give each step its own `uid()`."""
 
     code = "EF1003"
 
@@ -221,7 +221,7 @@ class WorkerLost(JobError):
 
 
 class EngineFailed(JobError):
-    """The underlying engine failed for a reason of its own. `--traceback` shows its report."""
+    """The underlying engine failed for an internal reason. `--traceback` shows its report."""
 
     code = "EF2108"
 
@@ -289,7 +289,7 @@ class BudgetExceeded(JobError):
 
 
 class ApprovalExpired(JobError):
-    """Nobody answered a question of `ctx.ask_human` before its deadline. Give the question a `default`, or the action a
+    """A question of `ctx.ask_human` was not answered before its deadline. Give the question a `default`, or the action a
     `fallback`.
     """
 

@@ -15,7 +15,7 @@ from emberflow.agents.chat_message import ChatMessage, MessageRole
 from emberflow.agents.prompt import Prompt
 from emberflow.agents.tool import Tool, as_tool
 from emberflow.errors import InvalidAgent, ResourceFailed
-from emberflow.operators.admission.throttling import the_first_refusal_counts
+from emberflow.operators.admission.throttling import without_throttle_retries
 from emberflow.operators.agents.calls.durable_calls import takes_idempotency_key
 from emberflow.operators.agents.resources.resource_views import unwrapped
 from emberflow.plan.agents.resources import Resource, ResourceType
@@ -146,7 +146,7 @@ class BaseChatModelSetup(Resource):
         if not self._takes_key:
             settings.pop("idempotency_key", None)
         try:
-            with the_first_refusal_counts():
+            with without_throttle_retries():
                 return await found.connection.chat(sent, tools=found.tools or None, **settings)
         except Exception as error:
             # Without its message, which may contain a secret.

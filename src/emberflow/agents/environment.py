@@ -86,7 +86,7 @@ class AgentsExecutionEnvironment:
         elif not isinstance(env, StreamExecutionEnvironment):
             raise InvalidArgument(
                 f"{shorten(env)} is not a StreamExecutionEnvironment",
-                way_out="AgentsExecutionEnvironment.get_execution_environment(engine='local') makes one by itself",
+                way_out="AgentsExecutionEnvironment.get_execution_environment(engine='local') creates one",
             )
         return AgentsExecutionEnvironment(env)
 

@@ -179,7 +179,7 @@ def _explain(path: str, counts: ReadCounts, printed: int) -> None:
     elif not printed:
         _note(f"none of the {_counted(counts.events, 'event')} in {path!r} matches")
     if counts.bad:
-        _note(f"passed over {_counted(counts.bad, 'line')} that are no events")
+        _note(f"skipped {_counted(counts.bad, 'line')} without a valid event")
     if counts.torn:
         _note(f"skipped a truncated line at the end of {_counted(counts.torn, 'file')}")
     if counts.newer:

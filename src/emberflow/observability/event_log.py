@@ -1,4 +1,4 @@
-"""The event log of an agent: writes what its operator records to disk, on a thread of its own.
+"""The event log of an agent: writes what its operator records to disk, on its own thread.
 
 The agent operator calls `open_log`, `record` for everything that happens, `flush` before a checkpoint and `close` at the
 end. `record` only appends to a buffer. The buffer is bounded: when it is full, the caller writes part of it itself, so

@@ -30,7 +30,7 @@ def literal_files(folder: str | os.PathLike[str]) -> FileSink[Any]:
 
 def read_committed(folder: str | os.PathLike[str]) -> list[Any]:
     """The visible records below the folder, in the order in which they were committed."""
-    # Not with rglob(), which fails if a running job removes a folder meanwhile.
+    # Not with rglob(), which fails if a running job removes a folder at the same time.
     found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
     parts = sorted(
         path for path in found if path.name.startswith("part-") and not _hidden(path, Path(folder))

@@ -220,7 +220,7 @@ class OperatorHarness:
 
 
 def _opened(selector: Any) -> Any:
-    """A key selector as the stage before would use it: a copy of its own, opened."""
+    """A key selector as the upstream stage would use it: a separate copy, opened."""
     own = copy.deepcopy(selector)
     open_function(function_behind(own, "get_key"), RuntimeContext("harness"))
     return own

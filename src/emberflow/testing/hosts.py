@@ -169,7 +169,7 @@ class Host:
 
 
 def _crashes() -> set[str]:
-    # Not the hidden ones: those belong to latches and are no reason for another start.
+    # Not the hidden ones: those belong to latches and do not require another start.
     return {name for name in os.listdir(crash_folder()) if not name.startswith(".")}
 
 

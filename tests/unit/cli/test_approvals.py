@@ -200,7 +200,7 @@ def test_default_or_error_if_there_is_no_answer() -> None:
     with pytest.raises(ApprovalExpired) as caught:
         asyncio.run(ask(Nobody(), wanted, NO_DEFAULT))
     assert str(caught.value) == (
-        "ApprovalExpired [EF2208]: nobody answered 'Refund 120 € to Ann?' within 5,000 ms\n"
+        "ApprovalExpired [EF2208]: the question 'Refund 120 € to Ann?' was not answered within 5,000 ms\n"
         "  what to do: answer with `emberflow approvals answer`, ask with default=…, or give the action a fallback"
     )
 

@@ -103,7 +103,7 @@ def test_a_log_without_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["events", "show", str(tmp_path), "--tree"]) == ExitCode.OK
     text = capsys.readouterr().err
     assert "there are no events in" in text
-    assert "passed over 2 lines that are no events" in text
+    assert "skipped 2 lines without a valid event" in text
 
 
 def test_nothing_matches(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

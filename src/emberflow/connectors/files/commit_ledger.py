@@ -126,7 +126,7 @@ class CommitLedger:
                 f"another start of the job has taken over the sink's folder {self._base}, with the same fencing epoch "
                 f"{self._fence}",
                 cause="a copy of the job's checkpoint directory was started at the same time",
-                way_out="start only one of them; a job of its own needs an empty checkpoint directory and another output "
+                way_out="start only one of them; a separate job needs an empty checkpoint directory and another output "
                 "folder",
                 committed="this process has written nothing to it",
             ) from None

@@ -155,7 +155,7 @@ class WatchedFileSource(FileSource[T]):
                 here = {**position, "done": done, "file": path, "mark": None}
                 done = {**done, path: size}
                 yield from self._records(path, here, {**position, **_at_rest(done)}, False, limit)
-        # Set only here: a reader that stopped in between comes back for the remaining files.
+        # Set only here: a reader that stopped in between returns for the remaining files.
         self._next_look_s[channel] = time.monotonic() + self._interval_ms / 1000
 
     def read_again(self, channel: int, position: Position, stop: Position, limit: int) -> Iterator[Chunk[T]]:

@@ -21,7 +21,7 @@ from emberflow.engines.job.savepoint_calls import note_place, place_calls
 from emberflow.engines.job.savepoint_start import check_savepoint, commit_prepared, keep_wiring, start_of
 from emberflow.engines.job.sink_ownership import newest_start
 from emberflow.engines.spark.driver.job import SparkJob
-from emberflow.engines.spark.driver.savepoint_start import begun_from, has_checkpoint
+from emberflow.engines.spark.driver.savepoint_start import has_checkpoint, started_from
 from emberflow.engines.spark.driver.savepoints import write_savepoint
 from emberflow.engines.spark.driver.shipping import add_jars, make_archive
 from emberflow.engines.spark.driver.sink_marks import check_sinks
@@ -121,7 +121,7 @@ class SparkEngine:
             place_calls(start, calls)
         spec = self._spec(graph, config, manifest.job_id, home, start)
         spec = replace(spec, first_epoch=wiring.first_epoch, hold_file=str(home / "hold"), fence=fence)
-        spec = begun_from(start, spec)
+        spec = started_from(start, spec)
         translation = self._translation(spec, start, python_files=config.python_files)
         sinks = sinks_of(graph)
         tag = f"emberflow-{manifest.job_id}"

@@ -148,7 +148,7 @@ class Gate:
 
     def _begin(self) -> None:
         self.in_flight += 1
-        self._share.begun()
+        self._share.started()
         self._show()
 
     def _leave(self, epoch: int, *, taken: bool, tokens: float) -> None:

@@ -88,7 +88,7 @@ class LimitShare:
 
     # results of calls
 
-    def begun(self) -> None:
+    def started(self) -> None:
         if self._rated and self._starts:
             self._starts.popleft()
 

@@ -19,7 +19,7 @@ _gives_up: ContextVar[bool] = ContextVar("_gives_up", default=False)
 
 
 @contextmanager
-def the_first_refusal_counts() -> Generator[None]:
+def without_throttle_retries() -> Generator[None]:
     """Calls made in this block are not retried when a service throttles them: there is another service to call."""
     token = _gives_up.set(True)
     try:

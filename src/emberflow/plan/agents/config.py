@@ -144,22 +144,22 @@ class Configuration:
 
     def set_str(self, key: str, value: str) -> None:
         """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
-        refuse_near_misses(key)
+        reject_near_misses(key)
         self._values[key] = str(value)
 
     def set_int(self, key: str, value: int) -> None:
         """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
-        refuse_near_misses(key)
+        reject_near_misses(key)
         self._values[key] = int(value)
 
     def set_float(self, key: str, value: float) -> None:
         """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
-        refuse_near_misses(key)
+        reject_near_misses(key)
         self._values[key] = float(value)
 
     def set_bool(self, key: str, value: bool) -> None:
         """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
-        refuse_near_misses(key)
+        reject_near_misses(key)
         self._values[key] = bool(value)
 
     def get_str(self, key: str, default: str | None = None) -> str | None:
@@ -189,7 +189,7 @@ class Configuration:
                 f"the settings file {path} cannot be read", cause=describe_cause(error)
             ) from error
         for key in found:  # pyright: ignore[reportUnknownVariableType]
-            refuse_near_misses(str(key))  # pyright: ignore[reportUnknownArgumentType]
+            reject_near_misses(str(key))  # pyright: ignore[reportUnknownArgumentType]
         self._values.update(found)  # pyright: ignore[reportUnknownArgumentType]
         return self
 
@@ -217,7 +217,7 @@ class Configuration:
         return f"Configuration({self._values!r})"
 
 
-def refuse_near_misses(key: str) -> None:
+def reject_near_misses(key: str) -> None:
     """Raises for a key that is almost an option's name: keys of your own are allowed, typos are not."""
     from emberflow.plan.agents.options import all_options
 

@@ -18,7 +18,7 @@ def has_checkpoint(directory: str | None) -> bool:
     return directory is not None and last_batch(Path(directory) / "spark", "commits") is not None
 
 
-def begun_from(start: SavepointStart | None, spec: JobSpec) -> JobSpec:
+def started_from(start: SavepointStart | None, spec: JobSpec) -> JobSpec:
     """The job with the information that it starts with state."""
     if start is None:
         return spec

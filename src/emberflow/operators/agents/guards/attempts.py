@@ -166,7 +166,7 @@ def apart(value: Any) -> Any:
 
 class AttemptLog:
     """The log of an action that may be retried in the same process: changes that an attempt makes to an answer must not be
-    seen by the next. If the engine keeps no log, it is a log of its own that lasts as long as the action."""
+    seen by the next. If the engine keeps no log, it serves as a log that lasts as long as the action."""
 
     __slots__ = ("_known", "_log")
 

@@ -88,7 +88,7 @@ async def ask(desk: Approvals, question: Question, default: Any) -> Any:
         return answer
     if default is NO_DEFAULT:
         raise ApprovalExpired(
-            f"nobody answered {shorten(question.question)} within {question.expires_ms:,} ms",
+            f"the question {shorten(question.question)} was not answered within {question.expires_ms:,} ms",
             way_out="answer with `emberflow approvals answer`, ask with default=…, or give the action a fallback",
         )
     return default
