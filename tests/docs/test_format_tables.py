@@ -49,16 +49,18 @@ FORMATS = [
         "engines/local/sealed_rows.py:SealedRows",
         (
             JOBS,
+            "tests/golden/test_large_state.py::test_a_local_database",
             "tests/unit/engines/local/test_store_damage.py::test_a_database_of_the_previous_version_is_read",
         ),
     ),
     Format(
         "key group on Spark",
         "emberflow.operators.group_layout:VERSION",
-        "1",
+        "1, 2",
         "operators/group_layout.py:GroupLayout.commit",
         (
             "tests/golden/test_group_state.py::test_a_stored_group_continues",
+            "tests/golden/test_large_state.py::test_a_key_group",
             "tests/golden/test_spark_forms.py::test_the_state_of_a_key_group",
         ),
     ),
@@ -176,9 +178,9 @@ FORMATS = [
     Format(
         "savepoint",
         "emberflow.savepoints.form:FORMAT_VERSION",
-        "1",
+        "1, 2",
         "savepoints/writer.py:SavepointWriter",
-        ("tests/golden/test_savepoint_form.py::test_a_savepoint_of_the_first_version_is_read",),
+        ("tests/golden/test_savepoint_form.py::test_a_stored_savepoint_is_read",),
     ),
     Format(
         "event log",

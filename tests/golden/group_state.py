@@ -60,8 +60,12 @@ def write(file: str) -> None:
     operator.close()
     assert hot is not None
     assert cold.held
+    Path(file).write_text(as_text(hot, cold))
+
+
+def as_text(hot: bytes, cold: Cold) -> str:
     stored = {"hot": _text(hot), "cold": {number: _text(data) for number, data in cold.held.items()}}
-    Path(file).write_text(json.dumps(stored, indent=1))
+    return json.dumps(stored, indent=1)
 
 
 def read(file: Path) -> tuple[bytes, Cold]:

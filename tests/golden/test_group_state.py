@@ -13,7 +13,7 @@ from tests.support.stored_agent import opened
 FILES = Path(__file__).parent
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
 def test_a_stored_group_continues(version: str) -> None:
     hot, cold = read(FILES / version / "agent_group.json")
     layout = layout_of(hot, cold)

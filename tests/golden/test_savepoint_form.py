@@ -1,4 +1,4 @@
-"""Savepoints of format 1 stay readable: one that was written by the first version is kept as files.
+"""Savepoints of every format stay readable: one that was written by each version is kept as files.
 
 A change that fails here orphans savepoints. If it is intended, add a new version with a reader for this one; never edit the
 stored files. `UPDATE = True` writes them if they are missing.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from emberflow.savepoints import Savepoint
-from emberflow.savepoints.form import FrameKind
+from emberflow.savepoints.form import FORMAT_VERSION, FrameKind
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.writer import SavepointWriter
 from emberflow.state.pages import Fields, Node
 
-STORED = Path(__file__).parent / "v1" / "savepoint"
+FILES = Path(__file__).parent
 UPDATE = False
 
 ENTRIES = {
@@ -40,19 +42,22 @@ def write(path: Path) -> None:
             step.entry(key, values)
         step.timer(FrameKind.EVENT_TIMERS, 1_000, "ann")
         step.timer(FrameKind.PROCESSING_TIMERS, 2_000, ("b", 2))
+        step.timer(FrameKind.CLEANUP, 3_000, "ann")
         step.parked(("b", 2), "judge")
         writer.sinks(["files"])
         writer.prepared("0123456789abcdef", 41, {"files": [["staged", "final"]]})
         writer.whole_file("calls/1-a.000000.calls", b"a log of calls")
 
 
-def test_a_savepoint_of_the_first_version_is_read() -> None:
-    if UPDATE and not STORED.exists():
-        write(STORED)
-    reader = SavepointReader(STORED)
+@pytest.mark.parametrize("version", range(1, FORMAT_VERSION + 1))
+def test_a_stored_savepoint_is_read(version: int) -> None:
+    stored = FILES / f"v{version}" / "savepoint"
+    if UPDATE and not stored.exists():
+        write(stored)
+    reader = SavepointReader(stored)
     manifest = reader.manifest
-    Savepoint.read(STORED).check()
-    assert (manifest.format, manifest.job_name, manifest.engine) == (1, "golden", "local")
+    Savepoint.read(stored).check()
+    assert (manifest.format, manifest.job_name, manifest.engine) == (version, "golden", "local")
     assert (manifest.epoch, manifest.max_parallelism, manifest.created_ms) == (41, 64, 1_800_000_000_000)
     assert manifest.sources["numbers"].positions == [[5, 2], {"file": "a.csv", "line": 7}]
     assert manifest.sources["numbers"].ended == [False, True]
@@ -65,6 +70,9 @@ def test_a_savepoint_of_the_first_version_is_read() -> None:
     assert isinstance(found["b", 2]["memory"]["profile"], Node)
     assert list(reader.timers("counts", FrameKind.EVENT_TIMERS)) == [(1_000, "ann")]
     assert list(reader.timers("counts", FrameKind.PROCESSING_TIMERS)) == [(2_000, ("b", 2))]
+    # Format 3 added the times at which keys are looked at for expired state.
+    cleanup = [(3_000, "ann")] if version >= 3 else []
+    assert list(reader.timers("counts", FrameKind.CLEANUP)) == cleanup
     assert list(reader.parked("counts")) == [(("b", 2), "judge")]
     assert reader.prepared() == ("0123456789abcdef", 41, {"files": [["staged", "final"]]})
     assert list(reader.call_files()) == [("1-a.000000.calls", b"a log of calls")]
@@ -73,6 +81,7 @@ def test_a_savepoint_of_the_first_version_is_read() -> None:
 def test_the_same_files_are_written(tmp_path: Path) -> None:
     write(tmp_path / "now")
     now = {path.relative_to(tmp_path / "now") for path in (tmp_path / "now").rglob("*.*")}
-    assert now == {path.relative_to(STORED) for path in STORED.rglob("*.*")}
+    stored = FILES / f"v{FORMAT_VERSION}" / "savepoint"
+    assert now == {path.relative_to(stored) for path in stored.rglob("*.*")}
     state = Path("state/000-00000.state")
-    assert (tmp_path / "now" / state).read_bytes()[:5] == (STORED / state).read_bytes()[:5] == b"EFSP\x01"
+    assert (tmp_path / "now" / state).read_bytes()[:5] == (stored / state).read_bytes()[:5] == b"EFSP\x01"

@@ -10,26 +10,9 @@ from hypothesis import strategies as st
 from emberflow.event_time.clock import FixedClock
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.scope import Scope
+from tests.support.cold_store import Buckets
 
 CHANNELS = [(0, 0)]
-
-
-class Buckets:
-    """A cold store that counts how often it is read."""
-
-    def __init__(self, content: dict[int, bytes] | None = None) -> None:
-        self.content = dict(content or {})
-        self.reads = 0
-
-    def get(self, bucket: int) -> bytes | None:
-        self.reads += 1
-        return self.content.get(bucket)
-
-    def put(self, bucket: int, data: bytes) -> None:
-        self.content[bucket] = data
-
-    def remove(self, bucket: int) -> None:
-        self.content.pop(bucket, None)
 
 
 keys = st.one_of(st.integers(0, 40), st.text("abc", max_size=2), st.tuples(st.integers(0, 5), st.booleans()))

@@ -27,9 +27,12 @@ from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.delayed_events import Delayed
 from emberflow.operators.agents.guards.questions import HumanAnswer
 from emberflow.operators.agents.outcome import ActionOutcome
+from emberflow.operators.far_timers import FarTimers
 from emberflow.operators.scope import SavedScope
 from emberflow.plan.agents.options import ErrorHandling
 from emberflow.state.memory_object import MemoryRef
+from emberflow.state.paged_list import PagedList
+from emberflow.state.paged_map import PagedMap
 from emberflow.state.pages import Fields, Node, PageRef
 from emberflow.windowing.windows import CountWindow, GlobalWindow, TimeWindow
 from tests.golden.group_state import read
@@ -47,6 +50,7 @@ VALUES: list[Any] = [
     Delayed(EVENT, early=True),
     ErrorEvent("act", EVENT, "ValueError", "no", attempts=3),
     Event("step", {"n": 1}),
+    FarTimers([(5, 7, 9, (256,), 2, 40, 30, [(7, "a", 1), (9, ("b", 2), 2)])]),
     Failure(action="act", error_type="ValueError", message="no", attempts=2),
     Fields({"profile": Node({"name": "Bob"}), "plain": {"a": 1}}, True),
     HumanAnswer("yes", "fine", "ann"),
@@ -56,6 +60,8 @@ VALUES: list[Any] = [
     Node({"name": "Bob"}),
     OutputEvent(None),
     PageRef((3, 4), 5_000, True, [1, 2]),
+    PagedList([1, None], (256, 264), 9, 700, 2),
+    PagedMap((256,), 4, 90, 95, 3),
     SavedScope(watermark=5, event_timers=[(1, ["a"])], ended=True, parked=[("a", "act")]),
     SourceState(positions=[[1, 2]], ended=[False]),
     ERROR,

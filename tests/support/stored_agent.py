@@ -50,6 +50,9 @@ class Pages:
     def remove_page(self, number: int) -> None:
         del self.pages[number]
 
+    def reserve_pages(self, count: int) -> int:
+        raise NotImplementedError("memory needs no page but the next one")
+
 
 async def answer(event: InputEvent, ctx: RunnerContext) -> None:
     count = ctx.short_term_memory.get("stats.count", 0) + 1

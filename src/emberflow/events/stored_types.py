@@ -43,6 +43,7 @@ HOMES: dict[str, Home] = {
     "Delayed": Home("emberflow.operators.agents.guards.delayed_events", "emberflow.operators.guard_timers"),
     "ErrorEvent": _stays("emberflow.events.agent_events"),
     "Event": _stays("emberflow.events.agent_events"),
+    "FarTimers": _stays("emberflow.operators.far_timers"),
     "Failure": Home("emberflow.operators.agents.guards.attempts", "emberflow.operators.agent_guards"),
     "Fields": _stays("emberflow.state.pages"),
     "GlobalWindow": _stays("emberflow.windowing.windows"),
@@ -53,6 +54,8 @@ HOMES: dict[str, Home] = {
     "Node": _stays("emberflow.state.pages"),
     "OutputEvent": _stays("emberflow.events.agent_events"),
     "PageRef": _stays("emberflow.state.pages"),
+    "PagedList": _stays("emberflow.state.paged_list"),
+    "PagedMap": _stays("emberflow.state.paged_map"),
     "SavedScope": _stays("emberflow.operators.scope"),
     "SourceState": _stays("emberflow.engines.local.checkpoints"),
     "StoredError": Home(

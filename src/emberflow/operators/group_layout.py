@@ -1,8 +1,9 @@
 """How a key group's scope is stored where every access is a round trip (Spark's state store).
 
-One *hot* blob per group holds event time, timers and the keys used lately: it is read and written once per batch,
-whatever the number of keys. When it grows too large, the keys not used for longest move to *cold* buckets, which are
-read only when one of their keys turns up again. So a batch costs what it touches, not what the group holds.
+One *hot* blob per group holds event time, the next timers and the keys used lately: it is read and written once per
+batch, whatever the number of keys. When it grows too large, the keys not used for longest move to *cold* buckets, which
+are read only when one of their keys turns up again. Later timers and large values are in *pages*. So a batch costs what it
+touches, not what the group holds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from emberflow.errors import CorruptData, NotSerializable
+from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable
 from emberflow.event_time.clock import Clock
 from emberflow.events.codecs import encode
 from emberflow.events.key_groups import stable_hash
@@ -19,9 +20,13 @@ from emberflow.operators.watermark_merge import ChannelId
 from emberflow.state.blame import decode_state, unserializable_state
 from emberflow.state.entry import Entry
 
-VERSION = 2
-"""1 had no pages."""
+VERSION = 3
+"""1 had no pages, 2 had pages for agents' memory only."""
 HOT_LIMIT_BYTES = 32 * 1024
+HOT_TIMERS = 512
+"""About so many timers of a kind are in the hot blob."""
+_LAST_PAGE = 2**31 - 1
+"""Page numbers are 32-bit integers in Spark's state."""
 BUCKETS = 256
 
 
@@ -48,20 +53,24 @@ class GroupLayout:
         self._tombstones: set[Any] = set()
         self._has_cold = False
         self._next_page = BUCKETS
+        self._paged = False
+        """Whether lists or maps of some key are in pages."""
         self._saved: SavedScope | None = None
         self._hot: dict[Any, Entry] = {}
         self.armed_ms: int | None = None
         """The engine's own timer for the group's next processing-time timer, if one is set."""
         if hot is not None:
             version, *body = decode_state(hot, step, _hot_entries)
-            if version not in (1, VERSION):
+            if version not in (1, 2, VERSION):
                 raise CorruptData(
                     f"keyed state of format {version} cannot be read", way_out="update emberflow"
                 )
-            if version == VERSION:
+            if version >= 3:
+                self._paged = body.pop()
+            if version >= 2:
                 self._next_page = body.pop()
             self._saved, self._has_cold, self.armed_ms, entries, tombstones = body
-            self._hot = {key: Entry(values) for key, values in entries.items()}
+            self._hot = {key: self._entry(values) for key, values in entries.items()}
             self._tombstones = set(tombstones)
         self._from_cold: set[Any] = set()
 
@@ -75,6 +84,7 @@ class GroupLayout:
             loader=self,
             pages=self,
             owns=owns,
+            timer_limit=HOT_TIMERS,
         )
 
     def load(self, key: Any) -> Entry | None:
@@ -85,7 +95,13 @@ class GroupLayout:
         if found is None:
             return None
         self._from_cold.add(key)
-        return Entry(found)
+        return self._entry(found)
+
+    def _entry(self, values: dict[str, Any]) -> Entry:
+        entry = Entry(values)
+        if self._paged:
+            entry.bind_pages(self)
+        return entry
 
     @property
     def saved(self) -> SavedScope | None:
@@ -114,25 +130,31 @@ class GroupLayout:
     def remove_page(self, number: int) -> None:
         self._cold.remove(number)
 
+    def reserve_pages(self, count: int) -> int:
+        first = self._next_page
+        if first + count > _LAST_PAGE:
+            raise CheckpointUnusable(
+                f"step {self._step!r} has used all page numbers of a key group",
+                way_out="start the job from a savepoint, in a new checkpoint directory: pages are numbered from the"
+                " beginning again",
+                committed="nothing of the current batch was committed",
+            )
+        self._next_page += count
+        self._paged = True
+        return first
+
     def commit(self, scope: Scope) -> bytes | None:
         """Writes cold buckets as needed; returns the new hot blob, or None if nothing changed."""
         entries = scope.entries
         touched = [key for key, entry in entries.items() if entry.dirty]
-        moved = scope.event_timers.changed or scope.processing_timers.changed or scope.channels.changed
+        timers = (scope.event_timers, scope.processing_timers, scope.cleanup)
+        moved = scope.channels.changed or any(queue.changed for queue in timers)
+        if moved or scope.dropped:
+            scope.flush(self)
         saved = scope.saved()
         if not touched and not scope.removed and not moved and saved == self._saved:
             return None
-        for key in touched:
-            # Most recently used last. Another key may be equal but not identical (1 and True): keep the entry.
-            entry = entries.pop(key)
-            entry.dirty = False
-            entry.write_pages(self)
-            if entry:
-                entries[key] = entry
-                self._from_cold.discard(key)
-                self._tombstones.discard(key)
-            elif self._has_cold:
-                self._tombstones.add(key)
+        self._put_touched(scope, touched)
         if self._has_cold:
             self._tombstones.update(scope.removed)
         scope.removed.clear()
@@ -143,15 +165,36 @@ class GroupLayout:
             del entries[key]
         data = self._encode(saved, entries)
         if len(data) > self._hot_limit and (len(entries) > 1 or self._tombstones):
-            self._cool_down(entries, len(data))
-            data = self._encode(saved, entries)
+            # What is not in entries cannot leave with them.
+            size = len(data) - len(encode(saved))
+            if size > self._hot_limit:
+                self._cool_down(entries, size)
+                data = self._encode(saved, entries)
         self._saved = saved
         return data
+
+    def _put_touched(self, scope: Scope, touched: list[Any]) -> None:
+        entries, pageable = scope.entries, scope.pageable
+        for key in touched:
+            # Most recently used last. Another key may be equal but not identical (1 and True): keep the entry.
+            entry = entries.pop(key)
+            entry.dirty = False
+            try:
+                entry.write_pages(self, pageable)
+            except NotSerializable as error:
+                raise unserializable_state(self._step, {key: entry}, error) from error
+            if entry:
+                entries[key] = entry
+                self._from_cold.discard(key)
+                self._tombstones.discard(key)
+            elif self._has_cold:
+                self._tombstones.add(key)
 
     def _encode(self, saved: SavedScope, entries: dict[Any, Entry]) -> bytes:
         plain = {key: dict(entry) for key, entry in entries.items()}
         try:
-            body = (saved, self._has_cold, self.armed_ms, plain, list(self._tombstones), self._next_page)
+            tombstones = list(self._tombstones)
+            body = (saved, self._has_cold, self.armed_ms, plain, tombstones, self._next_page, self._paged)
             return encode((VERSION, *body))
         except NotSerializable as error:
             raise unserializable_state(self._step, plain, error) from error

@@ -16,6 +16,7 @@ from emberflow.operators.operator import Operator, Step
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_merge import ChannelId
 from emberflow.state.entry import Cursor
+from emberflow.state.ttl_handles import expire
 
 
 class KeyedOperator(Operator):
@@ -56,7 +57,11 @@ class KeyedOperator(Operator):
 
     def enter(self, scope: Scope) -> None:
         self.scope = scope
-        self.cursor.clock = scope.clock
+        cursor = self.cursor
+        cursor.clock = scope.clock
+        cursor.dropped = scope.dropped
+        cursor.cleanup = scope.cleanup
+        scope.pageable = cursor.pageable
 
     def receive(self, input_index: int, channel: ChannelId, batch: Batch, watermark: int | None) -> None:
         scope = self.scope
@@ -102,6 +107,20 @@ class KeyedOperator(Operator):
         """Fires what is due by the scope's clock."""
         self._fire_processing(self.scope.clock.now_ms())
         self.flush()
+
+    def remove_expired(self, limit: int) -> None:
+        """Removes expired state of up to `limit` keys that are due for it, whether they have input or not."""
+        scope, cursor = self.scope, self.cursor
+        now_ms = scope.clock.now_ms()
+        for _ in range(limit):
+            due = scope.cleanup.pop_due(now_ms)
+            if due is None:
+                return
+            cursor.key = due[1]
+            cursor.entry = scope.entry(due[1])
+            expire(cursor, due[0])
+            if not cursor.entry:
+                scope.prune((due[1],))
 
     def resume(self) -> None:
         """Goes on with what the stored scope had begun, as far as it can go on here."""
@@ -186,13 +205,13 @@ class KeyedOperator(Operator):
         are dropped, or a timer that sets itself again would keep a bounded job alive for ever."""
         scope = self.scope
         scope.ended = True
-        pending = scope.processing_timers.saved()
+        pending = scope.processing_timers.pending()
         for time_ms, keys in pending:
             for key in keys:
                 scope.processing_timers.delete(time_ms, key)
         for time_ms, keys in pending:
             for key in keys:
                 self._fire(self.on_processing_timer, time_ms, key, scope.watermark)
-        for time_ms, keys in scope.processing_timers.saved():
+        for time_ms, keys in scope.processing_timers.pending():
             for key in keys:
                 scope.processing_timers.delete(time_ms, key)

@@ -5,13 +5,14 @@ Engines make scopes from what they stored, hand them to the keyed operator, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.stored_types import stored_type
+from emberflow.operators.far_timers import NEVER, FarTimers
 from emberflow.operators.timers import TimerQueue
 from emberflow.operators.watermark_merge import ChannelClock, ChannelId, SavedChannel
 from emberflow.state.entry import Entry
@@ -43,10 +44,17 @@ class SavedScope:
     ended: bool = False
     parked: list[tuple[Any, str]] = field(default_factory=list[tuple[Any, str]])
     """Keys with work that has begun, each with the name of the action that is to go on."""
+    cleanup: list[tuple[int, list[Any]]] | None = None
+    """When to look for expired state of which keys."""
+    far_event_timers: FarTimers | None = None
+    far_processing_timers: FarTimers | None = None
+    far_cleanup: FarTimers | None = None
 
     def __setstate__(self, state: Any) -> None:
         # As pickle does it for slots; earlier versions had fewer.
         self.parked = []
+        self.cleanup = None
+        self.far_event_timers = self.far_processing_timers = self.far_cleanup = None
         for name, value in state[1].items():
             setattr(self, name, value)
 
@@ -54,12 +62,15 @@ class SavedScope:
 class Scope:
     __slots__ = (
         "channels",
+        "cleanup",
         "clock",
+        "dropped",
         "ended",
         "entries",
         "event_timers",
         "loader",
         "owns",
+        "pageable",
         "pages",
         "parked",
         "processing_timers",
@@ -79,7 +90,9 @@ class Scope:
         loader: EntryLoader | None = None,
         pages: PageStore | None = None,
         owns: Callable[[Any], bool] = lambda key: True,
+        timer_limit: int = NEVER,
     ) -> None:
+        """`timer_limit` says about how many timers of a kind are stored with the scope; others go to `pages`."""
         saved = saved or SavedScope()
         self.clock = clock
         self.owns = owns
@@ -88,8 +101,18 @@ class Scope:
         self.pages = pages
         self.watermark = saved.watermark
         self.channels = ChannelClock(channels, idle_ms, saved.channels, clock.now_ms())
-        self.event_timers = TimerQueue(saved.event_timers)
-        self.processing_timers = TimerQueue(saved.processing_timers)
+        limit = NEVER if pages is None else timer_limit
+        self.event_timers = TimerQueue(saved.event_timers, saved.far_event_timers, limit)
+        self.processing_timers = TimerQueue(saved.processing_timers, saved.far_processing_timers, limit)
+        self.cleanup = TimerQueue(saved.cleanup or (), saved.far_cleanup, limit)
+        """When to look for expired state of which keys."""
+        for far in (saved.far_event_timers, saved.far_processing_timers, saved.far_cleanup):
+            if far is not None:
+                far.store = pages
+        self.pageable: Collection[str] = ()
+        """The names of list and map states, which may be paged."""
+        self.dropped: list[Any] = []
+        """Paged values whose pages are to be removed."""
         self.ended = saved.ended
         self.parked: dict[Any, str] = dict(saved.parked)
         self.removed: set[Any] = set()
@@ -121,6 +144,21 @@ class Scope:
                 if entry.dirty:
                     self.removed.add(key)
 
+    def next_wake_up(self) -> int | None:
+        """When there is something to do without input: a processing-time timer, or expired state."""
+        timer, cleanup = self.processing_timers.next_time(), self.cleanup.next_time()
+        if timer is None or cleanup is None:
+            return cleanup if timer is None else timer
+        return min(timer, cleanup)
+
+    def flush(self, store: PageStore) -> None:
+        """Moves what is too large to pages, and removes the pages of dropped values; before the scope is stored."""
+        for value in self.dropped:
+            value.remove_pages(store)
+        self.dropped.clear()
+        for timers in (self.event_timers, self.processing_timers, self.cleanup):
+            timers.flush(store)
+
     def saved(self) -> SavedScope:
         return SavedScope(
             watermark=self.watermark,
@@ -129,4 +167,29 @@ class Scope:
             processing_timers=self.processing_timers.saved(),
             ended=self.ended,
             parked=list(self.parked.items()),
+            cleanup=self.cleanup.saved() or None,
+            far_event_timers=self.event_timers.far,
+            far_processing_timers=self.processing_timers.far,
+            far_cleanup=self.cleanup.far,
         )
+
+
+def gather_timers(saved: SavedScope, pages: PageStore | None, leftovers: list[Any]) -> SavedScope:
+    """The same scope with all its timers in memory; what had them in pages is added to `leftovers`."""
+
+    def whole(near: list[tuple[int, list[Any]]] | None, far: FarTimers | None) -> list[tuple[int, list[Any]]]:
+        if far is None:
+            return near or []
+        far.store = pages
+        leftovers.append(far)
+        return [*(near or ()), *far.all()]
+
+    return replace(
+        saved,
+        event_timers=whole(saved.event_timers, saved.far_event_timers),
+        processing_timers=whole(saved.processing_timers, saved.far_processing_timers),
+        cleanup=whole(saved.cleanup, saved.far_cleanup),
+        far_event_timers=None,
+        far_processing_timers=None,
+        far_cleanup=None,
+    )

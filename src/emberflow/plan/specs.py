@@ -16,6 +16,7 @@ from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.options import AgentExecutionOptions
 from emberflow.plan.agents.resources import MakeTool, keep_function
 from emberflow.plan.retry import NO_RETRY, RetryPolicy
+from emberflow.plan.state_use import enables_ttl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +137,18 @@ class KeyedProcessSpec(Spec):
 
     @property
     def traits(self) -> StepTraits:
-        return StepTraits(sets_timers=self.on_timer is not None)
+        # Expired state is removed at a time of its own, as by a timer.
+        return StepTraits(sets_timers=self.on_timer is not None or enables_ttl(self.function))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceSpec(Spec):
     kind: str = "reduce"
     combine: Callable[[Any, Any], Any]
+
+    @property
+    def traits(self) -> StepTraits:
+        return StepTraits(sets_timers=enables_ttl(self.function))
 
     @property
     def keyed(self) -> bool:

@@ -22,8 +22,8 @@ from zlib import crc32
 from emberflow.errors import CorruptData
 from emberflow.events.batch import MIN_WATERMARK
 
-FORMAT_VERSION = 2
-"""1 named classes in state and calls by their module path, 2 uses stable names."""
+FORMAT_VERSION = 3
+"""1 named classes in state and calls by their module path, 2 uses stable names, 3 has the cleanup times of keys."""
 MANIFEST = "savepoint.json"
 STATE_FOLDER = "state"
 PREPARED = "prepared.bin"
@@ -42,6 +42,11 @@ class FrameKind(IntEnum):
     PROCESSING_TIMERS = 3
     PARKED = 4
     """Keys with runs in flight; the values are the name of the action to continue with."""
+    CLEANUP = 5
+    """When to look for expired state of which keys; stored like timers."""
+
+
+TIMER_FRAMES = frozenset({FrameKind.EVENT_TIMERS, FrameKind.PROCESSING_TIMERS, FrameKind.CLEANUP})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from emberflow.operators.scope import SavedScope
+from emberflow.operators.scope import SavedScope, gather_timers
 from emberflow.savepoints.form import FrameKind
 from emberflow.savepoints.paged_values import inlined
 from emberflow.savepoints.wiring import GENERATOR, Wiring
@@ -17,12 +17,16 @@ def step_of(writer: SavepointWriter, wiring: Wiring, uid: str) -> StepWriter:
     return writer.step(uid, wiring.kinds[uid])
 
 
-def add_scope(step: StepWriter, wiring: Wiring, saved: SavedScope, group: int | None = None) -> None:
+def add_scope(
+    step: StepWriter, wiring: Wiring, saved: SavedScope, pages: PageStore | None, group: int | None = None
+) -> None:
     """Writes event time, timers and parked keys of one subtask or key group; `group` if it is a key group."""
     step.clock(saved.watermark, wiring.named_channels(saved.channels), ended=saved.ended)
+    whole = gather_timers(saved, pages, [])
     for kind, timers in (
-        (FrameKind.EVENT_TIMERS, saved.event_timers),
-        (FrameKind.PROCESSING_TIMERS, saved.processing_timers),
+        (FrameKind.EVENT_TIMERS, whole.event_timers),
+        (FrameKind.PROCESSING_TIMERS, whole.processing_timers),
+        (FrameKind.CLEANUP, whole.cleanup or ()),
     ):
         for time_ms, keys in timers:
             for key in keys:

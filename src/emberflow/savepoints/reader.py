@@ -39,10 +39,14 @@ class SavepointReader:
                     yield decode(key), decode(values)
 
     def timers(self, uid: str, kind: FrameKind) -> Iterator[tuple[int, Any]]:
+        return ((time_ms, key) for found, time_ms, key in self.all_timers(uid) if found is kind)
+
+    def all_timers(self, uid: str) -> Iterator[tuple[FrameKind, int, Any]]:
+        """Yields kind, time and key of timers of all kinds, in one pass over the files."""
         for frame in self.frames(uid):
-            if frame.kind is kind:
+            if frame.kind in form.TIMER_FRAMES:
                 for time_ms, key in form.unpack_timers(frame.body):
-                    yield time_ms, decode(key)
+                    yield frame.kind, time_ms, decode(key)
 
     def parked(self, uid: str) -> Iterator[tuple[Any, str]]:
         for frame in self.frames(uid):

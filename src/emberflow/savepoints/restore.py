@@ -15,7 +15,7 @@ from emberflow.operators.scope import SavedScope
 from emberflow.operators.watermark_merge import ChannelId, SavedChannel
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import of_first_form
-from emberflow.savepoints.form import FrameKind, SourcePositions
+from emberflow.savepoints.form import TIMER_FRAMES, FrameKind, SourcePositions
 from emberflow.savepoints.paged_values import to_be_paged
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.wiring import Wiring, wiring_of
@@ -68,8 +68,10 @@ class SavepointStart:
         """`clock` plus timers and parked keys, without entries; for an engine that keeps timers in memory."""
         saved = self.clock(uid, channels)
         if uid in self.steps:
-            saved.event_timers = self._timers(uid, FrameKind.EVENT_TIMERS)
-            saved.processing_timers = self._timers(uid, FrameKind.PROCESSING_TIMERS)
+            timers = self._timers(uid)
+            saved.event_timers = timers[FrameKind.EVENT_TIMERS]
+            saved.processing_timers = timers[FrameKind.PROCESSING_TIMERS]
+            saved.cleanup = timers[FrameKind.CLEANUP]
             saved.parked = list(self.reader.parked(uid))
         return saved
 
@@ -81,11 +83,11 @@ class SavepointStart:
             entry.dirty = True
             yield self.wiring.key_in(kind, key), entry
 
-    def _timers(self, uid: str, kind: FrameKind) -> list[tuple[int, list[Any]]]:
-        by_time: dict[int, list[Any]] = {}
-        for time_ms, key in self.reader.timers(uid, kind):
-            by_time.setdefault(time_ms, []).append(key)
-        return sorted(by_time.items())
+    def _timers(self, uid: str) -> dict[FrameKind, list[tuple[int, list[Any]]]]:
+        by_kind: dict[FrameKind, dict[int, list[Any]]] = {kind: {} for kind in TIMER_FRAMES}
+        for kind, time_ms, key in self.reader.all_timers(uid):
+            by_kind[kind].setdefault(time_ms, []).append(key)
+        return {kind: sorted(by_time.items()) for kind, by_time in by_kind.items()}
 
     def _stored_marks(self, uid: str, exchange: int) -> list[int] | None:
         names = {number: name for name, number in self.wiring.exchanges.items()}

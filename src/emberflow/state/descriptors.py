@@ -1,15 +1,13 @@
-"""State descriptors and time-to-live settings: what a function declares in `open()`."""
+"""State descriptors: what a function declares in `open()`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 
 from emberflow.errors import InvalidArgument
-from emberflow.event_time.clock import Interval, to_ms
 from emberflow.events.type_information import TypeInformation
+from emberflow.state.ttl_config import StateTtlConfig
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -17,78 +15,6 @@ V = TypeVar("V")
 IN = TypeVar("IN", contravariant=True)
 ACC = TypeVar("ACC")
 OUT = TypeVar("OUT", covariant=True)
-
-
-class UpdateType(Enum):
-    """What refreshes a value's time to live."""
-
-    ON_CREATE_AND_WRITE = "on_create_and_write"
-    ON_READ_AND_WRITE = "on_read_and_write"
-
-
-class StateVisibility(Enum):
-    """Whether an expired value that was not yet removed may still be read."""
-
-    NEVER_RETURN_EXPIRED = "never_return_expired"
-    RETURN_EXPIRED_IF_NOT_CLEANED_UP = "return_expired_if_not_cleaned_up"
-
-
-@dataclass(frozen=True, slots=True)
-class StateTtlConfig:
-    """Values expire `ttl_ms` of processing time after they were last refreshed."""
-
-    ttl_ms: int
-    update_type: UpdateType = UpdateType.ON_CREATE_AND_WRITE
-    visibility: StateVisibility = StateVisibility.NEVER_RETURN_EXPIRED
-
-    UpdateType = UpdateType
-    StateVisibility = StateVisibility
-
-    @staticmethod
-    def new_builder(ttl: Interval) -> StateTtlConfigBuilder:
-        """Starts building a configuration; a time to live that is not positive raises `InvalidArgument`."""
-        return StateTtlConfigBuilder(to_ms(ttl, "ttl"))
-
-
-class StateTtlConfigBuilder:
-    """PyFlink's builder of a `StateTtlConfig`."""
-
-    def __init__(self, ttl_ms: int) -> None:
-        if ttl_ms <= 0:
-            raise InvalidArgument(f"a time to live must be positive, got {ttl_ms} ms")
-        self._ttl_ms = ttl_ms
-        self._update_type = UpdateType.ON_CREATE_AND_WRITE
-        self._visibility = StateVisibility.NEVER_RETURN_EXPIRED
-
-    def set_update_type(self, update_type: UpdateType) -> StateTtlConfigBuilder:
-        """What refreshes a value."""
-        self._update_type = update_type
-        return self
-
-    def update_ttl_on_create_and_write(self) -> StateTtlConfigBuilder:
-        """Only writing refreshes a value (default)."""
-        return self.set_update_type(UpdateType.ON_CREATE_AND_WRITE)
-
-    def update_ttl_on_read_and_write(self) -> StateTtlConfigBuilder:
-        """Reading refreshes a value too."""
-        return self.set_update_type(UpdateType.ON_READ_AND_WRITE)
-
-    def set_state_visibility(self, visibility: StateVisibility) -> StateTtlConfigBuilder:
-        """Sets whether expired values may still be read."""
-        self._visibility = visibility
-        return self
-
-    def never_return_expired(self) -> StateTtlConfigBuilder:
-        """Expired values are never returned (default)."""
-        return self.set_state_visibility(StateVisibility.NEVER_RETURN_EXPIRED)
-
-    def return_expired_if_not_cleaned_up(self) -> StateTtlConfigBuilder:
-        """Expired values are returned until they are removed."""
-        return self.set_state_visibility(StateVisibility.RETURN_EXPIRED_IF_NOT_CLEANED_UP)
-
-    def build(self) -> StateTtlConfig:
-        """The finished configuration."""
-        return StateTtlConfig(self._ttl_ms, self._update_type, self._visibility)
 
 
 class Reducer(Protocol[T]):
@@ -127,7 +53,7 @@ class StateDescriptor:
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Sets the time to live; call it before the descriptor is used."""
-        self.ttl = ttl_config
+        self.ttl = ttl_config if ttl_config.is_enabled() else None
 
     def get_name(self) -> str:
         """The state's name."""

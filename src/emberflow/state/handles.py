@@ -1,6 +1,7 @@
 """State handles: what `ctx.get_state(...)` returns. All of them read and write the current key's entry.
 
-A handle with a time to live stores (value, refreshed at) pairs in the entry; one without stores plain values.
+A handle with a time to live (`ttl_handles.py`) stores (value, refreshed at) pairs in the entry; one without stores plain
+values. Large lists and maps are paged when their entry is stored (`entry.py`); handles use both forms alike.
 """
 
 from __future__ import annotations
@@ -14,11 +15,8 @@ from emberflow.state.descriptors import (
     MapStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,
-    StateTtlConfig,
-    StateVisibility,
-    UpdateType,
 )
-from emberflow.state.entry import Cursor
+from emberflow.state.entry import PAGED, Cursor
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -35,8 +33,11 @@ class _Handle:
     def clear(self) -> None:
         """Removes the current key's value."""
         entry = self._cursor.entry
-        if entry.pop(self._name, None) is not None:
+        value = entry.pop(self._name, None)
+        if value is not None:
             entry.dirty = True
+            if value.__class__ in PAGED:
+                self._cursor.dropped.append(value)
 
 
 class ValueState(_Handle, Generic[T]):
@@ -84,8 +85,9 @@ class ListState(_Handle, Generic[T]):
 
     def update(self, values: Iterable[T]) -> None:
         """Replaces the list."""
+        items = list(values)
         self.clear()
-        self.add_all(values)
+        self.add_all(items)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.get())
@@ -113,9 +115,9 @@ class MapState(_Handle, Generic[K, V]):
             items[key] = value
         entry.dirty = True
 
-    def put_all(self, mapping: dict[K, V] | Iterable[tuple[K, V]]) -> None:
+    def put_all(self, dict_value: dict[K, V] | Iterable[tuple[K, V]]) -> None:
         """Stores several values."""
-        for key, value in dict(mapping).items():
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: K) -> None:
@@ -211,130 +213,23 @@ class AggregatingState(Generic[T, V]):
         self._value.clear()
 
 
-class _Ttl:
-    """Decides when a value has expired."""
+def make_handle(descriptor: StateDescriptor, cursor: Cursor, *, lasting: bool = True) -> Any:
+    """The handle for a descriptor, bound to an operator's cursor. State that is not `lasting` has a name of its own for each
+    window, so the cursor does not remember it: it is neither paged nor cleaned up in the background."""
+    from emberflow.state import ttl_handles  # It extends the handles of this module.
 
-    __slots__ = ("_cursor", "_hide", "_on_read", "_ttl_ms")
-
-    def __init__(self, config: StateTtlConfig, cursor: Cursor) -> None:
-        self._ttl_ms = config.ttl_ms
-        self._on_read = config.update_type is UpdateType.ON_READ_AND_WRITE
-        self._hide = config.visibility is StateVisibility.NEVER_RETURN_EXPIRED
-        self._cursor = cursor
-
-    def wrap(self, value: Any) -> tuple[Any, int]:
-        return (value, self._cursor.clock.now_ms())
-
-    def expired(self, cell: tuple[Any, int]) -> bool:
-        return self._cursor.clock.now_ms() - cell[1] >= self._ttl_ms
-
-    def visible(self, cell: tuple[Any, int]) -> bool:
-        return not (self._hide and self.expired(cell))
-
-    def refresh(self, cell: tuple[Any, int]) -> tuple[Any, int] | None:
-        """A newer cell if reading refreshes it, otherwise None."""
-        return (cell[0], self._cursor.clock.now_ms()) if self._on_read and not self.expired(cell) else None
-
-
-class TtlValueState(ValueState[T]):
-    __slots__ = ("_ttl",)
-
-    def __init__(self, name: str, cursor: Cursor, config: StateTtlConfig) -> None:
-        super().__init__(name, cursor)
-        self._ttl = _Ttl(config, cursor)
-
-    def value(self) -> T | None:
-        cell: Any = super().value()
-        if cell is None:
-            return None
-        visible = self._ttl.visible(cell)
-        if self._ttl.expired(cell):
-            self.clear()
-        else:
-            fresh = self._ttl.refresh(cell)
-            if fresh is not None:
-                super().update(fresh)  # pyright: ignore[reportArgumentType]
-        return cell[0] if visible else None
-
-    def update(self, value: T | None) -> None:
-        super().update(None if value is None else self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
-
-
-class TtlListState(ListState[T]):
-    """Every element has its own time to live."""
-
-    __slots__ = ("_ttl",)
-
-    def __init__(self, name: str, cursor: Cursor, config: StateTtlConfig) -> None:
-        super().__init__(name, cursor)
-        self._ttl = _Ttl(config, cursor)
-
-    def get(self) -> Iterable[T]:
-        cells: list[Any] = list(super().get())
-        shown = [cell[0] for cell in cells if self._ttl.visible(cell)]
-        kept = [self._ttl.refresh(cell) or cell for cell in cells if not self._ttl.expired(cell)]
-        if kept != cells:
-            self.clear()
-            for cell in kept:
-                super().add(cell)  # pyright: ignore[reportArgumentType]
-        return shown
-
-    def add(self, value: T) -> None:
-        super().add(self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
-
-
-class TtlMapState(MapState[K, V]):
-    """Every entry has its own time to live."""
-
-    __slots__ = ("_ttl",)
-
-    def __init__(self, name: str, cursor: Cursor, config: StateTtlConfig) -> None:
-        super().__init__(name, cursor)
-        self._ttl = _Ttl(config, cursor)
-
-    def _map(self) -> dict[Any, Any]:
-        cells: dict[Any, Any] = self._cursor.entry.get(self._name) or {}
-        dead = [key for key, cell in cells.items() if self._ttl.expired(cell)]
-        shown = {key: cell[0] for key, cell in cells.items() if self._ttl.visible(cell)}
-        for key in dead:
-            self.remove(key)
-        return shown
-
-    def get(self, key: K) -> V | None:
-        cell = super()._map().get(key)
-        if cell is None:
-            return None
-        visible = self._ttl.visible(cell)
-        if self._ttl.expired(cell):
-            self.remove(key)
-        else:
-            fresh = self._ttl.refresh(cell)
-            if fresh is not None:
-                super().put(key, fresh)  # pyright: ignore[reportArgumentType]
-        return cell[0] if visible else None
-
-    def put(self, key: K, value: V) -> None:
-        super().put(key, self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
-
-    def remove(self, key: K) -> None:
-        cells: dict[Any, Any] = self._cursor.entry.get(self._name) or {}
-        if cells.pop(key, None) is not None:
-            self._cursor.entry.dirty = True
-            if not cells:
-                self._cursor.entry.pop(self._name, None)
-
-
-def make_handle(descriptor: StateDescriptor, cursor: Cursor) -> Any:
-    """The handle for a descriptor, bound to an operator's cursor."""
     name, ttl = descriptor.name, descriptor.ttl
     given: Any = descriptor
-    if isinstance(descriptor, ListStateDescriptor):
-        return ListState[Any](name, cursor) if ttl is None else TtlListState[Any](name, cursor, ttl)
-    if isinstance(descriptor, MapStateDescriptor):
-        return MapState[Any, Any](name, cursor) if ttl is None else TtlMapState[Any, Any](name, cursor, ttl)
-    value: ValueState[Any] = ValueState(name, cursor) if ttl is None else TtlValueState(name, cursor, ttl)
+    is_list, is_map = isinstance(given, ListStateDescriptor), isinstance(given, MapStateDescriptor)
+    if lasting and (is_list or is_map):
+        cursor.pageable.add(name)
+    if ttl is not None:
+        made: Any = ttl_handles.make_handle(given, cursor, ttl, lasting=lasting)
+    else:
+        kind: Any = ListState if is_list else MapState if is_map else ValueState
+        made = kind(name, cursor)
     if isinstance(descriptor, ReducingStateDescriptor):
-        return ReducingState[Any](given, value)
+        return ReducingState[Any](given, made)
     if isinstance(descriptor, AggregatingStateDescriptor):
-        return AggregatingState[Any, Any](given, value)
-    return value
+        return AggregatingState[Any, Any](given, made)
+    return made

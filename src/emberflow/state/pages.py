@@ -28,7 +28,13 @@ class PageStore(Protocol):
         """Writes a page, a new one if `number` is None; returns its number."""
         ...
 
-    def remove_page(self, number: int) -> None: ...
+    def remove_page(self, number: int) -> None:
+        """Removes a page, if there is one."""
+        ...
+
+    def reserve_pages(self, count: int) -> int:
+        """Reserves consecutive numbers for new pages; returns the first one. They are never handed out again."""
+        ...
 
 
 @stored_type()

@@ -34,6 +34,7 @@ from emberflow.streams.environment import StreamExecutionEnvironment
 from emberflow.testing.manual_clock import ManualClock
 
 MAIN = "main"
+_ALL_KEYS = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +181,11 @@ class OperatorHarness:
             self.watermark(MAX_WATERMARK, into=into, channel=channel)
 
     def advance_clock(self, ms: int) -> None:
-        """Advances processing time; due timers fire and idle channels are excluded."""
+        """Advances processing time: due timers fire, expired state is removed and idle channels are excluded."""
         self.clock.advance(ms)
         if self.stage.head is not None:
             self.stage.head.fire_processing_timers()
+            self.stage.head.remove_expired(_ALL_KEYS)
             self.stage.head.merge_watermarks()
 
     def _channel(self, into: int, channel: int) -> tuple[Exchange, ChannelId]:

@@ -7,18 +7,17 @@ from typing import Any
 import pytest
 
 from emberflow.errors import InvalidArgument
+from emberflow.event_time.clock import to_ms
 from emberflow.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
-    StateTtlConfig,
-    StateVisibility,
-    UpdateType,
     ValueStateDescriptor,
 )
 from emberflow.state.entry import Cursor
 from emberflow.state.handles import make_handle
+from emberflow.state.ttl_config import StateTtlConfig, StateVisibility, UpdateType
 from emberflow.streams import AggregateFunction, Time
 from emberflow.testing import ManualClock
 
@@ -46,8 +45,14 @@ def cursor(clock: ManualClock) -> Cursor:
     return cursor
 
 
-def with_ttl(descriptor: Any, cursor: Cursor, ms: int = 100, **settings: Any) -> Any:
-    descriptor.enable_time_to_live(StateTtlConfig(ms, **settings))
+def with_ttl(
+    descriptor: Any,
+    cursor: Cursor,
+    update_type: UpdateType = UpdateType.OnCreateAndWrite,
+    visibility: StateVisibility = StateVisibility.NeverReturnExpired,
+) -> Any:
+    builder = StateTtlConfig.new_builder(100).set_update_type(update_type).set_state_visibility(visibility)
+    descriptor.enable_time_to_live(builder.build())
     return make_handle(descriptor, cursor)
 
 
@@ -65,7 +70,7 @@ def test_a_value_expires_after_its_last_write(clock: ManualClock, cursor: Cursor
 
 
 def test_reading_refreshes_where_it_is_asked_to(clock: ManualClock, cursor: Cursor) -> None:
-    state = with_ttl(ValueStateDescriptor("v"), cursor, update_type=UpdateType.ON_READ_AND_WRITE)
+    state = with_ttl(ValueStateDescriptor("v"), cursor, update_type=UpdateType.OnReadAndWrite)
     state.update(1)
     for _ in range(5):
         clock.advance(90)
@@ -76,7 +81,7 @@ def test_reading_refreshes_where_it_is_asked_to(clock: ManualClock, cursor: Curs
 
 def test_an_expired_value_may_be_shown_once_more(clock: ManualClock, cursor: Cursor) -> None:
     state = with_ttl(
-        ValueStateDescriptor("v"), cursor, visibility=StateVisibility.RETURN_EXPIRED_IF_NOT_CLEANED_UP
+        ValueStateDescriptor("v"), cursor, visibility=StateVisibility.ReturnExpiredIfNotCleanedUp
     )
     state.update(1)
     clock.advance(500)
@@ -131,7 +136,7 @@ def test_reducing_and_aggregating_start_again(clock: ManualClock, cursor: Cursor
 
 
 def test_map_reads_refresh_where_they_are_asked_to(clock: ManualClock, cursor: Cursor) -> None:
-    state = with_ttl(MapStateDescriptor("m"), cursor, update_type=UpdateType.ON_READ_AND_WRITE)
+    state = with_ttl(MapStateDescriptor("m"), cursor, update_type=UpdateType.OnReadAndWrite)
     state.put("a", 1)
     clock.advance(90)
     assert state.get("a") == 1
@@ -142,17 +147,83 @@ def test_map_reads_refresh_where_they_are_asked_to(clock: ManualClock, cursor: C
 def test_the_builder_has_flinks_names() -> None:
     config = (
         StateTtlConfig.new_builder(Time.seconds(2))
-        .set_update_type(StateTtlConfig.UpdateType.ON_READ_AND_WRITE)
-        .set_state_visibility(StateTtlConfig.StateVisibility.RETURN_EXPIRED_IF_NOT_CLEANED_UP)
+        .set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
+        .set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
+        .set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
+        .cleanup_full_snapshot()
+        .cleanup_incrementally(10, run_cleanup_for_every_record=True)
+        .cleanup_in_rocksdb_compact_filter(1000, Time.days(1))
         .build()
     )
-    assert config == StateTtlConfig(
-        2000, UpdateType.ON_READ_AND_WRITE, StateVisibility.RETURN_EXPIRED_IF_NOT_CLEANED_UP
-    )
-    plain = StateTtlConfig.new_builder(5).update_ttl_on_create_and_write().never_return_expired().build()
-    assert plain == StateTtlConfig(5)
+    assert to_ms(config.get_ttl()) == config.ttl_ms == 2000
+    assert config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
+    assert config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+    assert config.get_ttl_time_characteristic() is StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
+    assert config.is_enabled()
+    chosen = config.get_cleanup_strategies()
+    assert chosen.is_cleanup_in_background()
+    assert chosen.in_full_snapshot()
+    assert chosen.in_rocksdb_compact_filter()
+    incremental = chosen.get_incremental_cleanup_strategy()
+    assert incremental is not None
+    assert (incremental.get_cleanup_size(), incremental.run_cleanup_for_every_record()) == (10, True)
+    filtered = chosen.get_rocksdb_compact_filter_cleanup_strategy()
+    assert filtered is not None
+    assert filtered.get_query_time_after_num_entries() == 1000
+    assert filtered.get_periodic_compaction_time() is not None
     with pytest.raises(InvalidArgument, match="positive"):
         StateTtlConfig.new_builder(0)
+
+
+def test_what_is_chosen_by_default() -> None:
+    config = StateTtlConfig.Builder(5).update_ttl_on_create_and_write().never_return_expired().build()
+    assert config == StateTtlConfig.new_builder(5).use_processing_time().build()
+    assert config.get_cleanup_strategies().cleans_in_background
+    assert not config.get_cleanup_strategies().in_full_snapshot()
+    disabled = StateTtlConfig.new_builder(5).disable_cleanup_in_background()
+    strategies = disabled.build().get_cleanup_strategies()
+    assert not strategies.is_cleanup_in_background()
+    assert not strategies.cleans_in_background
+    assert strategies.get_incremental_cleanup_strategy() is None
+    assert strategies.get_rocksdb_compact_filter_cleanup_strategy() is None
+    # As in Flink, a strategy that was chosen stays.
+    assert disabled.cleanup_incrementally(1, False).build().get_cleanup_strategies().cleans_in_background
+
+
+def test_disabled_means_that_nothing_expires(clock: ManualClock, cursor: Cursor) -> None:
+    state = with_ttl(ValueStateDescriptor("v"), cursor, UpdateType.Disabled)
+    state.update(1)
+    clock.advance(1_000_000)
+    assert state.value() == 1
+    assert cursor.entry == {"v": 1}
+
+
+def test_a_clock_that_is_set_back_keeps_values_longer(cursor: Cursor) -> None:
+    state = with_ttl(ValueStateDescriptor("v"), cursor)
+    items = with_ttl(ListStateDescriptor("l"), cursor)
+    state.update(1)
+    items.add("before")
+    cursor.clock = clock = ManualClock(500)
+    items.add("after")
+    clock.advance(150)
+    assert state.value() == 1
+    assert list(items.get()) == ["before"]
+    clock.advance(450)
+    assert state.value() is None
+    assert list(items.get()) == []
+    assert cursor.entry == {}
+
+
+def test_contains_refreshes_where_reading_does(clock: ManualClock, cursor: Cursor) -> None:
+    state = with_ttl(MapStateDescriptor("m"), cursor, UpdateType.OnReadAndWrite)
+    state.put("a", 1)
+    state.put("b", 1)
+    clock.advance(90)
+    assert state.contains("a")
+    clock.advance(90)
+    assert dict(state.items()) == {"a": 1}
+    clock.advance(90)
+    assert not state.is_empty()
 
 
 def test_changes_mark_the_entry(cursor: Cursor) -> None:

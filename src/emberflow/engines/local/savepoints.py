@@ -107,7 +107,7 @@ def write_savepoint(
         for uid, scopes in checkpoint.scopes.items():
             step = step_of(writer, wiring, uid)
             for saved in scopes:
-                add_scope(step, wiring, saved)
+                add_scope(step, wiring, saved, store.pages())
             add_entries(step, wiring, entries(uid), store.pages())
         writer.sinks(wiring.sinks)
         writer.prepared(job_id, checkpoint.epoch, checkpoint.prepared)

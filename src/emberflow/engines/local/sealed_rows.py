@@ -25,6 +25,8 @@ _ALL = (
     "select 'checkpoint', id, data, crc from checkpoint union all"
     " select uid, hash, data, crc from entries union all select 'pages', number, data, crc from pages"
 )
+_COUNTER = 0
+"""The page that holds the first page number that was never used."""
 LOST = (
     "restore state.db from a backup taken while the job was stopped; without one, start with an empty checkpoint directory"
     " and another output folder, from the last savepoint if there is one"
@@ -37,6 +39,8 @@ class SealedRows:
         self._path = path
         self._sum = 0
         self._count = 0
+        self._next_page: int | None = None
+        """The first page number that was never used, while a transaction uses pages."""
         self.fence = 0
         """The fencing epoch of the start that wrote the checkpoint."""
 
@@ -87,8 +91,11 @@ class SealedRows:
         if row is None:
             raise self._corrupt("it does not say how many rows there are")
         self._sum, self._count, self.fence = row
+        self._next_page = None
 
     def store_sum(self) -> None:
+        if self._next_page is not None:
+            self._put_page(_COUNTER, self._next_page.to_bytes(8, "big"))
         self._db.execute(
             "insert or replace into sums values(1, ?, ?, ?)", (self._sum, self._count, self.fence)
         )
@@ -144,13 +151,28 @@ class SealedRows:
             return None if row is None else self._check("pages", number, *row)
 
     def put_page(self, number: int | None, data: bytes) -> int:
-        before = self._page_crc(number)
-        made = self._db.execute("insert or replace into pages values(?, ?, 0)", (number, data)).lastrowid
-        assert made is not None
-        crc = _seal("pages", made, data)
-        self._db.execute("update pages set crc = ? where number = ?", (crc, made))
-        self._counted(before, crc)
+        made = self.reserve_pages(1) if number is None else number
+        self._put_page(made, data)
         return made
+
+    def reserve_pages(self, count: int) -> int:
+        """Numbers for new pages; returns the first one. They are counted, because some are reserved long before use."""
+        first = self._next_page
+        if first is None:
+            stored = self.page(_COUNTER)
+            # The version before took the next number after the last one.
+            last = "select coalesce(max(number), 0) from pages"
+            first = (
+                self._db.execute(last).fetchone()[0] + 1 if stored is None else int.from_bytes(stored, "big")
+            )
+        self._next_page = first + count
+        return first
+
+    def _put_page(self, number: int, data: bytes) -> None:
+        before = self._page_crc(number)
+        crc = _seal("pages", number, data)
+        self._db.execute("insert or replace into pages values(?, ?, ?)", (number, data, crc))
+        self._counted(before, crc)
 
     def remove_page(self, number: int) -> None:
         self._counted(self._page_crc(number), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ from typing import Any
 from emberflow.engines.local.checkpoints import Checkpoint, unusable
 from emberflow.engines.local.latest_checkpoint import check_latest, write_latest
 from emberflow.engines.local.sealed_rows import SealedRows
-from emberflow.errors import CheckpointError
+from emberflow.errors import CheckpointError, NotSerializable
 from emberflow.events.codecs import decode, encode
 from emberflow.events.fence import Fence
 from emberflow.events.key_groups import stable_hash
 from emberflow.events.private_files import make_folders, open_private
 from emberflow.operators.scope import EntryLoader, Scope
-from emberflow.state.blame import decode_state
+from emberflow.state.blame import decode_state, unserializable_state
 from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
 
@@ -88,15 +88,18 @@ class SqliteCheckpoints:
         return _Pages(self._rows)
 
     def save(self, checkpoint: Checkpoint, scopes: dict[str, list[Scope]]) -> int:
-        data = encode(checkpoint)
-        size = len(data)
+        size = 0
         self._fence.check()
         with self._transaction():
             self._check_owner()
             for uid, tasks in scopes.items():
                 for scope in tasks:
                     size += self._save_scope(uid, scope)
+                # Again: some timers may have moved to pages.
+                checkpoint.scopes[uid] = [scope.saved() for scope in tasks]
+            data = encode(checkpoint)
             self._rows.put_checkpoint(data, self._fence.epoch)
+        size += len(data)
         try:
             write_latest(self._directory, (self._fence.epoch, checkpoint.epoch))
         except OSError as error:
@@ -136,7 +139,9 @@ class SqliteCheckpoints:
     def _save_scope(self, uid: str, scope: Scope) -> int:
         changed: dict[Any, Entry | None] = dict.fromkeys(scope.removed)
         changed.update((key, entry or None) for key, entry in scope.entries.items() if entry.dirty)
-        size = self._write(uid, changed)
+        pages = _Pages(self._rows)
+        scope.flush(pages)
+        size = self._write(uid, changed, scope.pageable) + pages.written
         scope.removed.clear()
         for entry in scope.entries.values():
             entry.dirty = False
@@ -144,7 +149,7 @@ class SqliteCheckpoints:
             scope.entries.clear()
         return size
 
-    def _write(self, uid: str, changed: dict[Any, Entry | None]) -> int:
+    def _write(self, uid: str, changed: dict[Any, Entry | None], pageable: Collection[str] = ()) -> int:
         pages, size = _Pages(self._rows), 0
         by_hash: dict[int, dict[Any, Entry | None]] = {}
         for key, entry in changed.items():
@@ -152,13 +157,17 @@ class SqliteCheckpoints:
         for digest, keys in by_hash.items():
             row = self._rows.entry(uid, digest)
             stored: dict[Any, Any] = {} if row is None else decode_state(row[0], uid, _as_is)
-            for key, entry in keys.items():
-                if entry is None:
-                    stored.pop(key, None)
-                else:
-                    entry.write_pages(pages)
-                    stored[key] = dict(entry)
-            data = encode(stored) if stored else None
+            try:
+                for key, entry in keys.items():
+                    if entry is None:
+                        stored.pop(key, None)
+                    else:
+                        entry.write_pages(pages, pageable)
+                        stored[key] = dict(entry)
+                data = encode(stored) if stored else None
+            except NotSerializable as error:
+                found = {key: entry for key, entry in keys.items() if entry is not None}
+                raise unserializable_state(uid, found, error) from error
             size += 0 if data is None else len(data)
             self._rows.put_entry(uid, digest, data, None if row is None else row[1])
         return size + pages.written
@@ -179,6 +188,7 @@ class _Pages:
         self.written = 0
         self.get_page = rows.page
         self.remove_page = rows.remove_page
+        self.reserve_pages = rows.reserve_pages
 
     def put_page(self, number: int | None, data: bytes) -> int:
         self.written += len(data)
@@ -193,7 +203,11 @@ class _Loader:
     def load(self, key: Any) -> Entry | None:
         row = self._rows.entry(self._uid, stable_hash(key))
         found = None if row is None else decode_state(row[0], self._uid, _as_is).get(key)
-        return None if found is None else Entry(found)
+        if found is None:
+            return None
+        entry = Entry(found)
+        entry.bind_pages(_Pages(self._rows))
+        return entry
 
 
 def _as_is(row: Any) -> Any:

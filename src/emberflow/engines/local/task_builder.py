@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 from emberflow.approvals.asking import approvals_in
@@ -21,7 +22,7 @@ from emberflow.operators.admission.gate import MemoryLedgers
 from emberflow.operators.agents.calls.durable_calls import CallLog
 from emberflow.operators.host_services import HostServices
 from emberflow.operators.operator import Receiver
-from emberflow.operators.scope import SavedScope, Scope
+from emberflow.operators.scope import SavedScope, Scope, gather_timers
 from emberflow.operators.stage import StageTask
 from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.capabilities import resolve_mode
@@ -30,6 +31,9 @@ from emberflow.plan.graphs.stage_channels import new_sources, stage_channels
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.job_contract import CheckpointingMode, JobConfig, JobMetrics, RuntimeExecutionMode
 from emberflow.savepoints.restore import SavepointStart
+
+_TIMERS_IN_MEMORY = 16_384
+"""About so many timers of a kind are stored with each checkpoint, where the store has pages for the others."""
 
 
 class JobTasks:
@@ -318,25 +322,39 @@ class TaskBuilder:
         stored = self._restored.scopes.get(node.uid) if self._restored else None
         if self._start is not None:
             stored = [self._start.scope(node.uid, channels)]
-        entries = self._store.entries(node.uid)
+        entries, pages = self._store.entries(node.uid), self._store.pages()
+        leftovers: list[Any] = []
+        if stored is not None and len(stored) != count:
+            # Timers in pages belong to one subtask: with another number of them, all are distributed again.
+            stored = [gather_timers(scope, pages, leftovers) for scope in stored]
         made: list[Scope] = []
         for subtask in range(count):
 
             def owns(key: Any, subtask: int = subtask) -> bool:
                 return self._groups[key] * count // self._config.max_parallelism == subtask
 
+            saved = _share(stored, owns, set(channels)) if stored else None
+            if saved is not None and stored is not None and len(stored) == count:
+                saved = replace(
+                    saved,
+                    far_event_timers=stored[subtask].far_event_timers,
+                    far_processing_timers=stored[subtask].far_processing_timers,
+                    far_cleanup=stored[subtask].far_cleanup,
+                )
             made.append(
                 Scope(
                     channels=channels,
                     idle_ms=idle,
                     clock=self._clock,
-                    saved=_share(stored, owns, set(channels)) if stored else None,
+                    saved=saved,
                     entries={key: entry for key, entry in entries.items() if count == 1 or owns(key)},
                     loader=self._store.loader(node.uid),
-                    pages=self._store.pages(),
+                    pages=pages,
                     owns=owns,
+                    timer_limit=_TIMERS_IN_MEMORY,
                 )
             )
+        made[0].dropped.extend(leftovers)
         return made
 
 
@@ -347,7 +365,7 @@ def _share(stored: list[SavedScope], owns: Callable[[Any], bool], channels: set[
         return [
             (time_ms, kept)
             for scope in stored
-            for time_ms, keys in getattr(scope, field)
+            for time_ms, keys in getattr(scope, field) or ()
             if (kept := [key for key in keys if owns(key)])
         ]
 
@@ -372,6 +390,7 @@ def _share(stored: list[SavedScope], owns: Callable[[Any], bool], channels: set[
         channels=kept,
         event_timers=merged(timers("event_timers")),
         processing_timers=merged(timers("processing_timers")),
+        cleanup=merged(timers("cleanup")),
         ended=ended,
         parked=[(key, action) for scope in stored for key, action in scope.parked if owns(key)],
     )

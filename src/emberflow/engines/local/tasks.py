@@ -19,6 +19,8 @@ from emberflow.operators.stage import StageTask
 from emberflow.plan.job_contract import JobMetrics
 
 CHUNK_RECORDS = 1_000
+_CLEANED_KEYS = 1_000
+"""Keys whose expired state is removed at a time while there is no input."""
 _IDLE_S = 0.05
 _SHORTEST_PAUSE_S = 0.001
 
@@ -221,6 +223,8 @@ class KeyedTask(Task):
                 self._metrics.watermark = self.scope.watermark
                 self._metrics.late_records_dropped += self._head.take_late()
             self._head.fire_processing_timers()
+            # Every key that expires had a record before, so two keys a record keep up with them.
+            self._head.remove_expired(_CLEANED_KEYS if item is None else 2 * len(item.batch))
             self.busy = False
             await self.room()
             await asyncio.sleep(0)
@@ -228,7 +232,7 @@ class KeyedTask(Task):
     async def _until_work(self) -> None:
         while not len(self.inbox) and not self.scope.ended:
             self._wake.clear()
-            due = self.scope.processing_timers.next_time()
+            due = self.scope.next_wake_up()
             wait_s = None
             if due is not None:
                 wait_s = (due - self.scope.clock.now_ms()) / 1000

@@ -191,7 +191,7 @@ class AgentOperator(KeyedOperator):
     def _fire_early(self) -> None:
         """Fires all delayed events, because the input has ended."""
         timers = self.scope.processing_timers
-        pending = timers.saved()
+        pending = timers.pending()
         for time_ms, keys in pending:
             for key in keys:
                 timers.delete(time_ms, key)

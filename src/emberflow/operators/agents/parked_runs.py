@@ -86,7 +86,7 @@ class ParkedRuns:
         """The end of input waits for runs in flight. After the last of them, all delayed events become due at once, while
         the engine's store may be serving another scope: so the entries of their keys are read now."""
         if self._operator.parks:
-            for _, keys in scope.processing_timers.saved():
+            for _, keys in scope.processing_timers.pending():
                 for key in keys:
                     self.new_run(scope, key)
 

@@ -74,7 +74,7 @@ class WindowStateStore:
     def handle(self, descriptor: StateDescriptor, window: Any) -> Any:
         own = copy.copy(descriptor)
         own.name = f"{self._prefix}{window_name(window)}/{descriptor.name}"
-        return make_handle(own, self._cursor)
+        return make_handle(own, self._cursor, lasting=False)
 
     def forget(self, window: Any) -> None:
         """Removes what is left of the window's state."""

@@ -83,7 +83,7 @@ def _add_step(state: _State, manifest: Manifest, wiring: Wiring, uid: str, write
         hot = blobs.pop(_HOT, None)
         layout = GroupLayout(hot, _Blobs(blobs), uid)
         if layout.saved is not None:
-            add_scope(step, wiring, layout.saved, group)
+            add_scope(step, wiring, layout.saved, layout, group)
         add_entries(step, wiring, layout.all_entries(), layout, group)
 
 

@@ -94,8 +94,12 @@ def fill(scope: Scope, kind: int, body: bytes) -> None:
         for key, action in unpack_entries(body):
             scope.parked[decode(key)] = decode(action)
     else:
-        events = frame.kind is FrameKind.EVENT_TIMERS
-        timers = scope.event_timers if events else scope.processing_timers
+        queues = {
+            FrameKind.EVENT_TIMERS: scope.event_timers,
+            FrameKind.PROCESSING_TIMERS: scope.processing_timers,
+            FrameKind.CLEANUP: scope.cleanup,
+        }
+        timers = queues[frame.kind]
         for time_ms, key in unpack_timers(body):
             timers.register(time_ms, decode(key))
 

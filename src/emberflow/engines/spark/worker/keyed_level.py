@@ -28,6 +28,8 @@ from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_merge import ChannelId
 
+CLEANED_KEYS = 64
+"""Keys of a group whose expired state is removed in one batch, beyond two for each record of the batch."""
 _LATEST_MS = 2**62
 """The latest time of Spark's timers: a pair of them must fit into 64 bits."""
 
@@ -147,7 +149,8 @@ class KeyedLevel:
                 continue
             opened = self._enter(state, kg, clock_ms)
             deliver(state.head, arrived)
-            self._work(state, kg, opened, now_ms)
+            # Every key that expires had a record before, so two keys a record keep up with them.
+            self._work(state, kg, opened, now_ms, 2 * sum(len(packet.batch) for packet in arrived))
             waits = waits or state.stage.task.calls_in_flight > 0
             yield from self._emit(state, kg)
         if waits:
@@ -166,7 +169,7 @@ class KeyedLevel:
         opened = self._enter(state, kg, now_ms if self._timed else int(time.time() * 1000))
         layout, scope = opened.layout, opened.scope
         fill(scope, kind, bytes(body))
-        if self._timed and (scope.parked or scope.processing_timers.next_time() is not None):
+        if self._timed and (scope.parked or scope.next_wake_up() is not None):
             # So that the group is processed in this batch, whether it has input or not.
             layout.armed_ms = now_ms - 2
             self._set_pair(kg, layout.armed_ms)
@@ -286,10 +289,11 @@ class KeyedLevel:
             layout.armed_ms = None
         self._work(state, kg, opened, now_ms)
 
-    def _work(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+    def _work(self, state: _StageState, kg: int, opened: _Opened, now_ms: int, cleaned: int = 0) -> None:
         """Does what is due in the entered group; then stores it, or keeps it open until its calls are awaited."""
         if self._timed:
             state.head.fire_processing_timers()
+        state.head.remove_expired(CLEANED_KEYS + cleaned)
         state.head.resume()
         if state.head.busy:
             self._open[(kg, state.number)] = opened
@@ -338,7 +342,7 @@ class KeyedLevel:
         """Keeps Spark's timers set for the group's next processing-time timer, and for the next batch while runs are
         parked."""
         layout, scope = opened.layout, opened.scope
-        due = scope.processing_timers.next_time()
+        due = scope.next_wake_up()
         if self._pairs:
             if state.stage.log is not None:
                 state.stage.log.set_due(f"{state.number}/{kg}", due)
