@@ -30,6 +30,10 @@ BENCHMARKS = (
         name="keyed_state_spark", what="keyed ValueState per record, Spark streaming, beside plain PySpark"
     ),
     Benchmark(name="window_batch_spark", what="tumbling window sum of 2 million records, Spark batch mode"),
+    Benchmark(
+        name="interval_join_spark",
+        what="interval join of two inputs of 500,000, Spark batch mode; its state as a stream",
+    ),
     Benchmark(name="async_calls_spark", what="1,000 keys, one 200 ms call each, one micro-batch"),
     Benchmark(
         name="state_growth_spark", what="the same 2,000 keys touched while state grows to a million keys"

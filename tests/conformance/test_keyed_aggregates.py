@@ -148,7 +148,8 @@ def test_the_final_value_of_a_key_has_the_last_timestamp(host: Host) -> None:
 
     streamed = {"a": [(("a", 1), 1), (("a", 4), 3)], "b": [(("b", 2), 2)]}
     final = {"a": [(("a", 4), 2**63 - 1)], "b": [(("b", 2), 2**63 - 1)]}
-    out = {key: [pair for pair in host.run(build) if pair[0][0] == key] for key in "ab"}
+    found = host.run(build)
+    out = {key: [pair for pair in found if pair[0][0] == key] for key in "ab"}
     assert out == (streamed if host.streaming else final)
 
 
