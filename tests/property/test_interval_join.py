@@ -318,3 +318,17 @@ def test_memory_is_bounded_by_the_interval() -> None:
         assert len(running.scope.event_timers) < 100
     # The interval, a batch that the other input is behind, and less than one bucket more.
     assert highest <= 2 * (50 + 100 + 101 // 16 + 1)
+
+
+def test_late_records_without_a_side_output_are_counted() -> None:
+    def build(left: DataStream[Any], right: DataStream[Any]) -> DataStream[Any]:
+        return (
+            left.key_by(lambda _: 0).interval_join(right.key_by(lambda _: 0)).between(0, 5).process(Pairs())
+        )
+
+    running = OperatorHarness(build, inputs=2)
+    for side in (0, 1):
+        running.watermark(10, into=side)
+    running.send([("a", 1), ("a", 2)], [9, 10], into=0)
+    assert running.stage.head is not None
+    assert [running.stage.head.take_late(), running.stage.head.take_late()] == [1, 0]

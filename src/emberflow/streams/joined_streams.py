@@ -6,9 +6,10 @@ Both are windows over the union of the two streams, in which each record says wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from emberflow.errors import InvalidArgument
+from emberflow.event_time.clock import Interval
 from emberflow.events.output_tag import SideOutput
 from emberflow.operators.windows.window_context import WindowContext
 from emberflow.streams.data_stream import DataStream, method_of
@@ -16,6 +17,8 @@ from emberflow.streams.functions import KeySelector, ProcessWindowFunction
 from emberflow.streams.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from emberflow.streams.windowed_stream import WindowedStream
 from emberflow.windowing.assigners import WindowAssigner
+from emberflow.windowing.evictors import Evictor
+from emberflow.windowing.triggers import Trigger
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)
@@ -86,11 +89,31 @@ class JoinEqualTo(Generic[T1, T2]):
         return WindowJoin(_windows(self._streams, self._key, assigner))
 
 
-class WindowJoin(Generic[T1, T2]):
-    """A window join that only lacks its function."""
+class _OnWindows:
+    """What can be set for the windows of joins and co-groups. Triggers and evictors see `(0 or 1, record)`: which stream
+    it is from, and the record."""
 
     def __init__(self, windowed: WindowedStream[Any, Tagged, Any]) -> None:
         self._windowed = windowed
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """When windows fire; as `WindowedStream.trigger`."""
+        self._windowed.trigger(trigger)
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
+        """Removes records of either stream before or after the function; as `WindowedStream.evictor`."""
+        self._windowed.evictor(evictor)
+        return self
+
+    def allowed_lateness(self, new_lateness: Interval) -> Self:
+        """How long a window is kept; it fires again, with all its records, for each late one."""
+        self._windowed.allowed_lateness(new_lateness)
+        return self
+
+
+class WindowJoin(_OnWindows, Generic[T1, T2]):
+    """A window join that only lacks its function."""
 
     def apply(
         self,
@@ -161,11 +184,8 @@ class CoGroupEqualTo(Generic[T1, T2]):
         return WindowCoGroup(_windows(self._streams, self._key, assigner))
 
 
-class WindowCoGroup(Generic[T1, T2]):
+class WindowCoGroup(_OnWindows, Generic[T1, T2]):
     """A co-group that only lacks its function."""
-
-    def __init__(self, windowed: WindowedStream[Any, Tagged, Any]) -> None:
-        self._windowed = windowed
 
     def apply(
         self,

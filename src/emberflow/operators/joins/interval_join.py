@@ -50,14 +50,17 @@ class IntervalJoinOperator(KeyedOperator):
         # Without timers a batch only remembers; unmatched records are known at its end.
         self._sets_timers = not batch or any(side.outputs.unmatched for side in self._sides)
         self._context = JoinContext()
-        self.late_records = 0
-        """Dropped because they were late."""
+        self._late = 0
 
     def open(self, context: Any) -> None:
         open_function(self._function, context)
 
     def close(self) -> None:
         close_function(self._function)
+
+    def take_late(self) -> int:
+        late, self._late = self._late, 0
+        return late
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, cursor, side = self.scope, self.cursor, self._sides[input_index]
@@ -76,7 +79,7 @@ class IntervalJoinOperator(KeyedOperator):
                     raise self._no_timestamp(value)
                 if stamp < current:
                     if late is None:
-                        self.late_records += 1
+                        self._late += 1
                     else:
                         self.collect(((late, value),), stamp, current)
                     continue

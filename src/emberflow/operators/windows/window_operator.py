@@ -6,7 +6,7 @@ from typing import Any
 
 from emberflow.errors import StepFailed, shorten
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Step, close_function, open_function
+from emberflow.operators.operator import Step, close_function, function_behind, open_function
 from emberflow.operators.windows.contents import contents_of
 from emberflow.operators.windows.window_context import WindowContext
 from emberflow.plan.window_specs import WindowSpec
@@ -31,7 +31,7 @@ class WindowOperator(KeyedOperator):
         self._process = spec.process
         self._clear = getattr(spec.process, "clear", None)
         self._late_tag = spec.late_tag
-        made_of = (getattr(spec.reduce, "__self__", None), spec.aggregate, spec.process)
+        made_of = (function_behind(spec.reduce, "reduce"), spec.aggregate, spec.process)
         self._functions = [function for function in made_of if function is not None]
         self._late = 0
 
