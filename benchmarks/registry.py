@@ -27,6 +27,11 @@ BENCHMARKS = (
         name="keyed_state_local", what="keyed ValueState per record, local, beside bytewax", timeout_s=300
     ),
     Benchmark(
+        name="declared_types_local",
+        what="map and keyed sum on declared rows, local, beside undeclared tuples",
+        timeout_s=300,
+    ),
+    Benchmark(
         name="keyed_state_spark", what="keyed ValueState per record, Spark streaming, beside plain PySpark"
     ),
     Benchmark(name="window_batch_spark", what="tumbling window sum of 2 million records, Spark batch mode"),

@@ -346,7 +346,7 @@ def test_an_object_that_is_not_a_function(host: Host) -> None:
     stream = env.from_collection([1])
     for wrong in (
         lambda: stream.map(5),  # pyright: ignore[reportArgumentType]
-        lambda: stream.key_by("field"),  # pyright: ignore[reportArgumentType]
+        lambda: stream.key_by(5.0),  # pyright: ignore[reportCallIssue, reportArgumentType]
         lambda: stream.sink_to("file"),  # pyright: ignore[reportArgumentType]
         lambda: stream.process(AsksForAnUnknownState()),  # pyright: ignore[reportArgumentType]
         lambda: env.set_parallelism(0),

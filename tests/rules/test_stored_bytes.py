@@ -21,6 +21,8 @@ from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputE
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import fingerprint
 from emberflow.events.stored_types import HOMES, class_before, stable_path, stored_types
+from emberflow.events.types.instant import Instant
+from emberflow.events.types.row import RowShape
 from emberflow.operators.agents.calls.durable_calls import RAISED, CallRecord
 from emberflow.operators.agents.calls.stored_errors import StoredError, stored
 from emberflow.operators.agents.guards.attempts import Failure
@@ -55,6 +57,7 @@ VALUES: list[Any] = [
     Fields({"profile": Node({"name": "Bob"}), "plain": {"a": 1}}, True),
     HumanAnswer("yes", "fine", "ann"),
     EVENT,
+    Instant(5, 6_000_000),
     MemoryRef("short-term", "profile.name"),
     MessageRole.TOOL,
     Node({"name": "Bob"}),
@@ -62,6 +65,7 @@ VALUES: list[Any] = [
     PageRef((3, 4), 5_000, True, [1, 2]),
     PagedList([1, None], (256, 264), 9, 700, 2),
     PagedMap((256,), 4, 90, 95, 3),
+    RowShape(("name", "age")),
     SavedScope(watermark=5, event_timers=[(1, ["a"])], ended=True, parked=[("a", "act")]),
     SourceState(positions=[[1, 2]], ended=[False]),
     ERROR,

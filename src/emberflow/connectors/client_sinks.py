@@ -12,31 +12,46 @@ from typing import Any, Protocol
 from emberflow.connectors.sink import Sink
 from emberflow.errors import SinkFailed
 from emberflow.events.batch import Batch
+from emberflow.events.types.printing import printer_of
+from emberflow.events.types.type_information import TypeInformation
 
 
 class PrintSink(Sink[Any]):
     """Prints each record on a line of its own, in Flink's format.
 
     `identifier:2> value` in a program with several subtasks, `identifier> value` with one; a part of the prefix that
-    carries no information is omitted.
+    carries no information is omitted. The parallelism is that of the job unless given. Records of the type `type_info` are
+    printed as PyFlink prints them, all others with `str`.
     """
 
     to_client = True
 
-    def __init__(self, sink_identifier: str = "", stderr: bool = False, parallelism: int = 1) -> None:
+    def __init__(
+        self,
+        sink_identifier: str = "",
+        stderr: bool = False,
+        parallelism: int | None = None,
+        type_info: TypeInformation[Any] | None = None,
+    ) -> None:
         self._identifier = sink_identifier
         self._stderr = stderr
-        self._parallelism = parallelism
+        self._fixed_parallelism = parallelism
+        self._parallelism = parallelism or 1
+        self._type_info = type_info
 
     def describe(self) -> str:
         return "Print to Std. Err" if self._stderr else "Print to Std. Out"
 
+    def starting(self, parallelism: int) -> None:
+        self._parallelism = self._fixed_parallelism or parallelism
+
     def deliver(self, batch: Batch, subtask: int) -> None:
         prefix = self._prefix(subtask)
+        printed = printer_of(self._type_info) or str
         # Looked up on every call: notebooks and tests replace the streams.
         stream = sys.stderr if self._stderr else sys.stdout
         # One write per batch keeps the lines of other threads from interleaving.
-        stream.write("".join([f"{prefix}{value}\n" for value in batch.values]))
+        stream.write("".join([f"{prefix}{printed(value)}\n" for value in batch.values]))
         stream.flush()
 
     def _prefix(self, subtask: int) -> str:

@@ -13,6 +13,10 @@ from emberflow.connectors.arrow_records import arrow_records
 from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Chunk, Source
 from emberflow.errors import InvalidArgument, shorten
+from emberflow.events.types.object_types import ObjectTypeInfo
+from emberflow.events.types.row import plain_values
+from emberflow.events.types.schemas import has_fields, table_schema
+from emberflow.events.types.type_information import RowTypeInfo, TypeInformation
 
 
 class DataFrameSource(Source[Any]):
@@ -100,16 +104,38 @@ class LocalFrame:
     def to_pandas(self) -> Any:
         import pandas
 
-        return pandas.DataFrame(self._rows, columns=self.columns)
+        return pandas.DataFrame(plain_values(self._rows), columns=self.columns)
 
     def to_arrow(self) -> Any:
         import pyarrow
 
         table: Any = pyarrow
-        return table.Table.from_pylist(self._rows)
+        return table.Table.from_pylist(plain_values(self._rows))
 
     def __repr__(self) -> str:
         return f"LocalFrame({', '.join(self.columns)}; {len(self)} rows)"
+
+
+def schema_of(schema: Any, declared: TypeInformation[Any] | None) -> Any:
+    """A schema as engines read it: a DDL string for types and classes; the declared type's if none is given."""
+    wanted: Any = declared if schema is None else schema
+    if wanted is None:
+        raise InvalidArgument(
+            "to_dataframe() needs a schema: the records have no declared type",
+            way_out='pass one, such as "user string, total long", or declare output_type in the step before',
+        )
+    if isinstance(wanted, ObjectTypeInfo):
+        wanted = wanted.kind  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return table_schema(wanted) if isinstance(wanted, TypeInformation) or has_fields(wanted) else wanted
+
+
+def check_record_type(declared: Any) -> None:
+    """Raises InvalidArgument for a type that is not made of the columns of a table."""
+    if declared is not None and not isinstance(declared, RowTypeInfo) and not has_fields(declared):
+        raise InvalidArgument(
+            f"the rows of a table cannot be of the type {declared!r}",
+            way_out="use Types.ROW_NAMED(...), a dataclass, a NamedTuple or a Pydantic model",
+        )
 
 
 def column_names(schema: Any) -> list[str]:

@@ -71,6 +71,9 @@ class Sink(Generic[T]):
         """The name of the sink in plans and errors."""
         return type(self).__name__
 
+    def starting(self, parallelism: int) -> None:
+        """Called in the process that starts a job, before it runs, with the number of tasks that write to the sink."""
+
     def writer(self, context: WriterContext) -> SinkWriter:
         """Creates a writer for the records of one task and one epoch."""
         raise NotImplementedError(type(self).__name__)

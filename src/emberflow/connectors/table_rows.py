@@ -2,8 +2,9 @@
 
 - A dictionary must have exactly the schema's columns. A value may be None, but no key may be missing: a misspelt name
 would silently become NULL.
-- A named tuple and a Spark `Row` are matched by name, any other tuple or list by position.
-- Any other object has an attribute for each column; if the schema has a single column, it is that column's value.
+- A `Row` with field names, a named tuple and a Spark `Row` are matched by name, any other row, tuple or list by position.
+- Any other object has an attribute for each column; if the schema has a single column and the object no field of its name,
+it is that column's value.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from emberflow.errors import NotSerializable, shorten
+from emberflow.events.types.row import Row
+from emberflow.events.types.schemas import has_fields
 
 _WAY_OUT = "emit dictionaries with exactly the schema's columns (a value may be None), or tuples in the order of the schema"
 
@@ -23,9 +26,9 @@ def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
         if len(value) != len(columns) or not all(name in value for name in columns):  # pyright: ignore[reportUnknownArgumentType]
             raise _other_names(value, value, columns)  # pyright: ignore[reportUnknownArgumentType]
         return value  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Row):
         return _of_items(value, columns)  # pyright: ignore[reportUnknownArgumentType]
-    if len(columns) == 1:
+    if len(columns) == 1 and not (has_fields(value.__class__) and hasattr(value, columns[0])):
         return {columns[0]: value}
     missing = [name for name in columns if not hasattr(value, name)]
     if missing:
@@ -36,7 +39,7 @@ def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in columns}
 
 
-def _of_items(value: Sequence[Any], columns: Sequence[str]) -> dict[str, Any]:
+def _of_items(value: Sequence[Any] | Row, columns: Sequence[str]) -> dict[str, Any]:
     names: Any = getattr(value, "_fields", None) or getattr(value, "__fields__", None)
     if names is not None and list(names) != list(columns):
         row = dict(zip(names, value, strict=True))

@@ -29,6 +29,8 @@ from uuid import UUID
 
 from emberflow.errors import EmberflowError, InvalidArgument, RecordedError, describe_cause, shorten
 from emberflow.events.stored_types import stable_path
+from emberflow.events.types.row import Row, equal_parts
+from emberflow.events.types.type_information import TypeInformation, spelled
 
 DIGEST_BYTES = 16
 DIGITS = 2 * DIGEST_BYTES
@@ -200,6 +202,8 @@ def _other(kind: Any, value: Any, strict: bool) -> bytes:
         plain = value.item()
         if type(plain).__module__ != "numpy" and hash(plain) == hash(value) and plain == value:
             return _encode(plain, strict=strict)
+    if isinstance(value, Row):
+        return b"r" + _items(b"t", equal_parts(value), strict)
     # The following are not keys themselves, but parts of keys and arguments.
     if isinstance(value, list):
         return _items(b"l", value, strict)
@@ -236,6 +240,9 @@ def _object(kind: Any, value: Any, strict: bool) -> bytes:
         )
     if kind is UUID:
         return start + _encode(value.int, strict=strict)
+    if kind.__module__ == TypeInformation.__module__:
+        # As it was when such identities were first stored: one class for all types.
+        return _named(b"o", TypeInformation) + _items(b"t", spelled(value), strict)
     if is_dataclass(value) and kind.__dataclass_params__.eq:
         compared = [getattr(value, field.name) for field in fields(value) if field.compare]
         return start + _items(b"t", compared, strict)

@@ -17,6 +17,7 @@ from zlib import crc32
 
 from emberflow.errors import EmberflowError
 from emberflow.events.stored_types import stable_path
+from emberflow.events.types.row import Row, equal_parts
 
 DEFAULT_MAX_PARALLELISM = 64
 _MASK = 0xFFFFFFFF
@@ -73,6 +74,8 @@ def _of_other(key: Any) -> int:
         return _of_sequence(key)
     if isinstance(key, dict):
         return _of_set(key.items())
+    if isinstance(key, Row):
+        return _of_sequence(("Row", *equal_parts(key)))
     other: Any = key  # pyright: ignore[reportUnknownVariableType]
     if callable(other):
         return stable_hash(stable_path(other))

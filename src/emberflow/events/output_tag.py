@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument
-from emberflow.events.type_information import TypeInformation
+from emberflow.events.types.type_information import TypeInformation
 
 T = TypeVar("T")
 

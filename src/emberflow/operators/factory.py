@@ -17,6 +17,7 @@ from emberflow.operators.operator import Operator, Step
 from emberflow.operators.reduce import FinalReduceOperator, ReduceOperator
 from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
 from emberflow.operators.timestamp_assigner import TimestampsOperator
+from emberflow.operators.typed_output import output_of
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.operators.windows.aligned_windows import AlignedWindowOperator
 from emberflow.operators.windows.pane_windows import PaneWindowOperator
@@ -43,10 +44,16 @@ from emberflow.plan.window_specs import WindowSpec, WindowStrategy
 
 def make_operator(node: StreamNode, clock: Clock, *, batch: bool = False) -> Operator:
     """The operator of any step but sources and sinks, which engines bring themselves. In batch mode some differ."""
-    step = Step(node.uid, node.name, f"{node.spec.kind} at {node.location}" if node.location else "")
-    kind = type(node.spec)
+    step, kind = step_of(node), type(node.spec)
     make = _BATCH_MAKERS.get(kind, _MAKERS[kind]) if batch else _MAKERS[kind]
-    return make(step, _own_copy(node), clock)
+    operator = make(step, _own_copy(node), clock)
+    operator.output = output_of(node, step)
+    return operator
+
+
+def step_of(node: StreamNode) -> Step:
+    """Who a step is, for errors and metrics."""
+    return Step(node.uid, node.name, f"{node.spec.kind} at {node.location}" if node.location else "")
 
 
 def _own_copy(node: StreamNode) -> Spec:

@@ -44,6 +44,16 @@ class Step:
             error,
         )
 
+    def misfit(self, value: object, declared: object, problem: object) -> StepFailed:
+        """The error for a value that the step emitted although it is not of its declared type."""
+        where = f" ({self.location})" if self.location else ""
+        return StepFailed(
+            f"step {self.name!r}{where} emitted {shorten(value)}, which does not fit its declared type {declared}",
+            cause=str(problem),
+            way_out="emit values of the declared type, or declare another one",
+            committed="what was processed since the last checkpoint is not committed",
+        )
+
     def _failed(self, problem: str, way_out: str, again: str, error: BaseException) -> BaseException:
         if isinstance(error, EmberflowError | KeyboardInterrupt):
             return error
@@ -97,8 +107,12 @@ class Output:
                 self.batch(part)
                 continue
             part.values = [value[1] for value in part.values]
-            for receiver in self.side.get(tag_id, ()):
-                receiver.on_batch(part)
+            self.aside(tag_id, part)
+
+    def aside(self, tag_id: str, batch: Batch) -> None:
+        """Like `batch`, for a side output."""
+        for receiver in self.side.get(tag_id, ()):
+            receiver.on_batch(batch)
 
 
 def is_tagged(value: tuple[Any, ...]) -> bool:

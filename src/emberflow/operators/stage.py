@@ -23,7 +23,7 @@ from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
 from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import RuntimeContext
-from emberflow.operators.factory import make_operator
+from emberflow.operators.factory import make_operator, step_of
 from emberflow.operators.host_services import HostServices
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import (
@@ -35,6 +35,7 @@ from emberflow.operators.operator import (
     open_function,
 )
 from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
+from emberflow.operators.typed_output import output_of
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
@@ -154,10 +155,12 @@ class StageTask:
         stage = graph.stages[stage_id]
         stream_graph = graph.stream_graph
         self.stage = stage
-        self._source_name = stream_graph.node(stage.head).name
+        head_node = stream_graph.node(stage.head)
+        self._source_name = head_node.name
         self.operators: dict[int, Operator] = {}
         self._selections: list[KeySelection] = []
-        self.entry = Output()
+        is_source = stage.kind is not StageKind.KEYED
+        self.entry = output_of(head_node, step_of(head_node)) if is_source else Output()
         receivers: dict[int, Receiver] = {}
         for node_id in stage.nodes:
             node = stream_graph.node(node_id)

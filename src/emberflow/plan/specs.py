@@ -55,6 +55,11 @@ class Spec:
     def keyed(self) -> bool:
         return False
 
+    @property
+    def keeps_type(self) -> bool:
+        """Whether its records are of the type of those it gets."""
+        return False
+
     def describe(self) -> dict[str, Any]:
         return {"function": function_name(self.function)} if self.function is not None else {}
 
@@ -79,6 +84,10 @@ class FilterSpec(Spec):
     kind: str = "filter"
     call: Callable[[Any], Any]
 
+    @property
+    def keeps_type(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatMapSpec(Spec):
@@ -99,6 +108,10 @@ class TimestampsSpec(Spec):
     kind: str = "timestamps"
     strategy: WatermarkStrategy
 
+    @property
+    def keeps_type(self) -> bool:
+        return True
+
     def describe(self) -> dict[str, Any]:
         return describe_strategy(self.strategy)
 
@@ -109,6 +122,10 @@ class WatermarkGeneratorSpec(Spec):
 
     kind: str = "watermark_generator"
     strategy: WatermarkStrategy
+
+    @property
+    def keeps_type(self) -> bool:
+        return True
 
     @property
     def keyed(self) -> bool:
@@ -140,6 +157,10 @@ class KeyedProcessSpec(Spec):
         # Expired state is removed at a time of its own, as by a timer.
         return StepTraits(sets_timers=self.on_timer is not None or enables_ttl(self.function))
 
+    @property
+    def keeps_type(self) -> bool:
+        return self.kind == "keyed_filter"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceSpec(Spec):
@@ -149,6 +170,10 @@ class ReduceSpec(Spec):
     @property
     def traits(self) -> StepTraits:
         return StepTraits(sets_timers=enables_ttl(self.function))
+
+    @property
+    def keeps_type(self) -> bool:
+        return True
 
     @property
     def keyed(self) -> bool:

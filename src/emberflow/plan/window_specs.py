@@ -68,6 +68,10 @@ class WindowSpec(Spec):
         return True
 
     @property
+    def keeps_type(self) -> bool:
+        return self.reduce is not None and self.process is None
+
+    @property
     def traits(self) -> StepTraits:
         return StepTraits(sets_timers=_uses_processing_time(self))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from emberflow.errors import InvalidArgument
-from emberflow.events.type_information import TypeInformation
+from emberflow.events.types.type_information import TypeInformation
 from emberflow.state.ttl_config import StateTtlConfig
 
 T = TypeVar("T")

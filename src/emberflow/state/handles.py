@@ -216,7 +216,13 @@ class AggregatingState(Generic[T, V]):
 def make_handle(descriptor: StateDescriptor, cursor: Cursor, *, lasting: bool = True) -> Any:
     """The handle for a descriptor, bound to an operator's cursor. State that is not `lasting` has a name of its own for each
     window, so the cursor does not remember it: it is neither paged nor cleaned up in the background."""
-    from emberflow.state import ttl_handles  # It extends the handles of this module.
+    from emberflow.state import typed_handles  # It extends the handles of this module.
+
+    return typed_handles.typed(_untyped_handle(descriptor, cursor, lasting=lasting), descriptor)
+
+
+def _untyped_handle(descriptor: StateDescriptor, cursor: Cursor, *, lasting: bool) -> Any:
+    from emberflow.state import ttl_handles  # As above.
 
     name, ttl = descriptor.name, descriptor.ttl
     given: Any = descriptor

@@ -23,7 +23,9 @@ from emberflow.event_time.watermarks import (
     WatermarkStrategy,
 )
 from emberflow.events.output_tag import OutputTag, SideOutput
-from emberflow.events.type_information import TypeInformation
+from emberflow.events.types.instant import Instant
+from emberflow.events.types.row import Row, RowKind
+from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo, TypeInformation
 from emberflow.operators.contexts import (
     ElementContext,
     PlainContext,
@@ -186,6 +188,7 @@ __all__ = [
     "GlobalWindow",
     "GlobalWindows",
     "HashMapStateBackend",
+    "Instant",
     "IntervalJoin",
     "IntervalJoined",
     "IterableSource",
@@ -227,6 +230,9 @@ __all__ = [
     "ReducingStateDescriptor",
     "RestartStrategies",
     "RollingPolicy",
+    "Row",
+    "RowKind",
+    "RowTypeInfo",
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SessionWindowTimeGapExtractor",
@@ -252,6 +258,7 @@ __all__ = [
     "TriggerResult",
     "TumblingEventTimeWindows",
     "TumblingProcessingTimeWindows",
+    "TupleTypeInfo",
     "TypeInformation",
     "Types",
     "ValueState",

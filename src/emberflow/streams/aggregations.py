@@ -1,15 +1,20 @@
-"""Running sum, min, max, min_by and max_by over a field of tuples, lists, dictionaries or objects."""
+"""Running sum, min, max, min_by and max_by over a field of rows, tuples, lists, dictionaries or objects."""
 
 from __future__ import annotations
 
 import copy
+import operator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.types.row import Row, combined
 
 Field = int | str
-"""A position in a tuple or list, or a name in a dictionary or object. On a plain number it is ignored."""
+"""A position in a row, tuple or list, or a name in a row, dictionary or object. On a plain number it is ignored."""
+
+
+_COMBINED: dict[str, Any] = {"sum": operator.add, "min": min, "max": max}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,8 @@ class Aggregation:
     """Neither argument is changed, so whoever calls it needs no copies."""
 
     def __call__(self, seen: Any, value: Any) -> Any:
+        if seen.__class__ is Row and self.kind in _COMBINED:
+            return combined(seen, value, self.field, _COMBINED[self.kind])
         old, new = read(seen, self.field), read(value, self.field)
         if self.kind == "min_by":
             return value if new < old else seen
@@ -35,7 +42,7 @@ class Aggregation:
 def read(value: Any, field: Field) -> Any:
     if type(value) in (int, float):
         return value
-    if type(field) is str and not issubclass(type(value), dict):
+    if type(field) is str and value.__class__ is not Row and not issubclass(type(value), dict):
         return getattr(value, field)
     try:
         return value[field]

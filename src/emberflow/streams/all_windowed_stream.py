@@ -7,10 +7,10 @@ from typing import Any, Generic, TypeVar
 
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
-from emberflow.streams.data_stream import DataStream, method_of
+from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions import AggregateFunction, ReduceFunction
 from emberflow.streams.window_functions import AnyAllWindowFunction, all_function
-from emberflow.streams.windowed_stream import WindowOptions, added
+from emberflow.streams.windowed_stream import WindowOptions, added, typed_reduce
 from emberflow.windowing.assigners import WindowAssigner
 
 T = TypeVar("T", covariant=True)
@@ -41,8 +41,9 @@ class AllWindowedStream(WindowOptions, Generic[T, W]):
         output_type: Any = None,
     ) -> DataStream[Any]:
         """One running value per window; with a window function, it gets that value as its only element."""
-        combine = method_of(reduce_function, "reduce", "reduce()")
-        return self._window(self._settings.spec(reduce=combine, process=all_function(window_function)))
+        combine = typed_reduce(reduce_function, self._stream)
+        spec = self._settings.spec(reduce=combine, process=all_function(window_function))
+        return self._window(spec, output_type)
 
     def aggregate(
         self,
@@ -53,23 +54,23 @@ class AllWindowedStream(WindowOptions, Generic[T, W]):
     ) -> DataStream[Any]:
         """One accumulator per window; with a window function, it gets the aggregate's result as its only element."""
         spec = self._settings.spec(aggregate=aggregate_function, process=all_function(window_function))
-        return self._window(spec)
+        return self._window(spec, output_type)
 
     def process(
         self, process_window_function: AnyAllWindowFunction[T, R, W], output_type: Any = None
     ) -> DataStream[R]:
         """All elements of a window at once; they are kept as state until the window fires."""
-        return self._window(self._settings.spec(process=all_function(process_window_function)))
+        return self._window(self._settings.spec(process=all_function(process_window_function)), output_type)
 
     def apply(self, window_function: AnyAllWindowFunction[T, R, W], output_type: Any = None) -> DataStream[R]:
         """As `process`, for an `AllWindowFunction`."""
-        return self._window(self._settings.spec(process=all_function(window_function)))
+        return self._window(self._settings.spec(process=all_function(window_function)), output_type)
 
-    def _window(self, spec: WindowSpec) -> DataStream[Any]:
+    def _window(self, spec: WindowSpec, output_type: Any) -> DataStream[Any]:
         edges = tuple(
             StreamEdge(source=node, side_tag=tag, key=only_key, key_name="everything")
             for node, tag in self._stream._outlets
         )
         made = added(self._stream, spec, edges)
         made.set_parallelism(1)
-        return made
+        return made._typed(output_type)

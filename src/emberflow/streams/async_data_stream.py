@@ -102,7 +102,7 @@ class AsyncDataStream:
         assert sorted(answers.execute_and_collect()) == [2, 4, 6]
         ```
         """
-        return _wait(data_stream, async_function, timeout, capacity, retry, ordered=False)
+        return _wait(data_stream, async_function, timeout, capacity, retry, ordered=False)._typed(output_type)
 
     @staticmethod
     def ordered_wait(
@@ -115,7 +115,7 @@ class AsyncDataStream:
         retry: RetryPolicy | None = None,
     ) -> DataStream[R]:
         """Results leave in the order of their records; the arguments are those of `unordered_wait`."""
-        return _wait(data_stream, async_function, timeout, capacity, retry, ordered=True)
+        return _wait(data_stream, async_function, timeout, capacity, retry, ordered=True)._typed(output_type)
 
     @staticmethod
     def unordered_wait_with_retry(
@@ -127,7 +127,9 @@ class AsyncDataStream:
         output_type: Any = None,
     ) -> DataStream[R]:
         """`unordered_wait` with PyFlink's place for the retry strategy."""
-        return _wait(data_stream, async_function, timeout, capacity, async_retry_strategy, ordered=False)
+        return _wait(
+            data_stream, async_function, timeout, capacity, async_retry_strategy, ordered=False
+        )._typed(output_type)
 
     @staticmethod
     def ordered_wait_with_retry(
@@ -139,7 +141,9 @@ class AsyncDataStream:
         output_type: Any = None,
     ) -> DataStream[R]:
         """`ordered_wait` with PyFlink's place for the retry strategy."""
-        return _wait(data_stream, async_function, timeout, capacity, async_retry_strategy, ordered=True)
+        return _wait(
+            data_stream, async_function, timeout, capacity, async_retry_strategy, ordered=True
+        )._typed(output_type)
 
 
 def _wait(

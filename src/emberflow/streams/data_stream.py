@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeGuard, TypeVar, overload
 
 from emberflow.connectors.client_sinks import PrintSink
+from emberflow.connectors.dataframe import schema_of
 from emberflow.connectors.sink import FunctionSink, Sink, SinkFunction
 from emberflow.errors import InvalidArgument, NotSupported
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.output_tag import OutputTag
+from emberflow.events.types.object_types import declared_type
+from emberflow.events.types.type_information import PickledBytesTypeInfo, TypeInformation
+from emberflow.plan.graphs.declared_types import common_type
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import (
     FilterSpec,
@@ -23,12 +27,14 @@ from emberflow.plan.specs import (
     function_name,
 )
 from emberflow.streams.functions import (
+    AnyFlatMap,
+    AnyKey,
+    AnyMap,
     FilterFunction,
-    FlatMapFunction,
-    KeySelector,
-    MapFunction,
     ProcessFunction,
 )
+from emberflow.streams.key_selectors import key_selector_of
+from emberflow.streams.methods import Projection, method_of
 from emberflow.streams.step_settings import StepSettings
 from emberflow.windowing.assigners import WindowAssigner
 
@@ -67,13 +73,22 @@ class DataStream(StepSettings, Generic[T]):
         super().__init__(env)
         self._outlets = outlets
 
+    def get_type(self) -> TypeInformation[Any]:
+        """The declared type of the records; `Types.PICKLED_BYTE_ARRAY()` where none is declared."""
+        return self._type() or PickledBytesTypeInfo()
+
     # steps
 
-    def map(self, func: MapFunction[T, R] | Callable[[T], R], output_type: Any = None) -> DataStream[R]:
+    @overload
+    def map(self, func: AnyMap[T, object], output_type: TypeInformation[R]) -> DataStream[R]: ...
+    @overload
+    def map(self, func: AnyMap[T, R], output_type: Any = None) -> DataStream[R]: ...
+    def map(self, func: AnyMap[T, Any], output_type: Any = None) -> DataStream[Any]:
         """One result per record: `func(value)`, or `func.map(value)` of a `MapFunction`.
 
-        `output_type` only documents. What is not callable raises `InvalidArgument`; an error of the function fails the
-        job with `StepFailed`, which names the step and the value.
+        Results are converted to `output_type`, such as `Types.INT()`; without one they are passed on as they are. What is not
+        callable raises `InvalidArgument`; an error of the function, or a result that does not fit, fails the job with
+        `StepFailed`, which names the step and the value.
 
         ```python
         from emberflow.streams import StreamExecutionEnvironment
@@ -83,11 +98,15 @@ class DataStream(StepSettings, Generic[T]):
         assert doubled.execute_and_collect(limit=2) == [2, 4]
         ```
         """
-        return self._step(MapSpec(function=func, call=method_of(func, "map", "map()")), "map")
+        return self._step(MapSpec(function=func, call=method_of(func, "map", "map()")), "map")._typed(
+            output_type
+        )
 
-    def flat_map(
-        self, func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None], output_type: Any = None
-    ) -> DataStream[R]:
+    @overload
+    def flat_map(self, func: AnyFlatMap[T, object], output_type: TypeInformation[R]) -> DataStream[R]: ...
+    @overload
+    def flat_map(self, func: AnyFlatMap[T, R], output_type: Any = None) -> DataStream[R]: ...
+    def flat_map(self, func: AnyFlatMap[T, Any], output_type: Any = None) -> DataStream[Any]:
         """Any number of results per record: all that `func(value)` returns or yields; None is none.
 
         ```python
@@ -100,7 +119,7 @@ class DataStream(StepSettings, Generic[T]):
         """
         return self._step(
             FlatMapSpec(function=func, call=method_of(func, "flat_map", "flat_map()")), "flat_map"
-        )
+        )._typed(output_type)
 
     @overload
     def filter(self, func: Callable[[T], TypeGuard[R]]) -> DataStream[R]: ...
@@ -110,7 +129,11 @@ class DataStream(StepSettings, Generic[T]):
         """Keeps the records for which the function returns a true value."""
         return self._step(FilterSpec(function=func, call=method_of(func, "filter", "filter()")), "filter")
 
-    def process(self, func: ProcessFunction[T, R], output_type: Any = None) -> DataStream[R]:
+    @overload
+    def process(self, func: ProcessFunction[T, object], output_type: TypeInformation[R]) -> DataStream[R]: ...
+    @overload
+    def process(self, func: ProcessFunction[T, R], output_type: Any = None) -> DataStream[R]: ...
+    def process(self, func: ProcessFunction[T, Any], output_type: Any = None) -> DataStream[Any]:
         """Timestamps, the watermark and side outputs; state and timers need `key_by()` before.
 
         A `KeyedProcessFunction` raises `InvalidArgument`: this stream has no keys.
@@ -139,7 +162,7 @@ class DataStream(StepSettings, Generic[T]):
             )
         return self._step(
             ProcessSpec(function=func, call=method_of(func, "process_element", "process()")), "process"
-        )
+        )._typed(output_type)
 
     def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
         """A tuple of some fields of each record, by their positions; a position that is no whole number raises
@@ -169,15 +192,21 @@ class DataStream(StepSettings, Generic[T]):
         edges = tuple(StreamEdge(source=node, side_tag=tag, by_channel=True) for node, tag in self._outlets)
         return self._added(WatermarkGeneratorSpec(strategy=watermark_strategy), edges, "watermarks")
 
+    @overload
     def key_by(
-        self, key_selector: KeySelector[T, R] | Callable[[T], R], key_type: Any = None
-    ) -> KeyedStream[R, T]:
+        self, key_selector: AnyKey[T, object] | int | str, key_type: TypeInformation[R]
+    ) -> KeyedStream[R, T]: ...
+    @overload
+    def key_by(self, key_selector: AnyKey[T, R], key_type: Any = None) -> KeyedStream[R, T]: ...
+    @overload
+    def key_by(self, key_selector: int | str, key_type: Any = None) -> KeyedStream[Any, T]: ...
+    def key_by(self, key_selector: AnyKey[T, Any] | int | str, key_type: Any = None) -> KeyedStream[Any, T]:
         """Partitions the stream: records with equal keys are processed in one place, in order.
 
-        `key_selector(value)` returns the key: a hashable value that is the same in every process, such as a string, number,
+        `key_selector` is a function, a `KeySelector`, or the name or position of a field. The key is a hashable value that is the same in every process, such as a string, number,
         bytes, None, date, enum, a tuple of these or a frozen dataclass. It must always return the same key for the same
         record. One that raises, or returns what cannot be hashed, fails the job with `KeySelectorFailed`, which names
-        the value. State and timers of the steps that follow belong to a key. `key_type` only documents.
+        the value. State and timers of the steps that follow belong to a key. Keys are converted to `key_type`.
 
         ```python
         from emberflow.streams import StreamExecutionEnvironment
@@ -190,8 +219,7 @@ class DataStream(StepSettings, Generic[T]):
         """
         from emberflow.streams.keyed_stream import KeyedStream
 
-        select = method_of(key_selector, "get_key", "key_by()")
-        return KeyedStream(self._env, self._outlets, select, function_name(key_selector))
+        return KeyedStream(self._env, self._outlets, *key_selector_of(key_selector, key_type))
 
     def window_all(self, window_assigner: WindowAssigner[Any, W]) -> AllWindowedStream[T, W]:
         """Groups all records of the stream into windows. One task does it, whatever the parallelism.
@@ -237,7 +265,9 @@ class DataStream(StepSettings, Generic[T]):
         """What the step yielded as `(output_tag, value)`. A side output itself has none: `InvalidArgument`."""
         if any(tag is not None for _, tag in self._outlets):
             raise InvalidArgument(f"a side output has no side output {output_tag.tag_id!r} of its own")
-        return DataStream(self._env, tuple((node, output_tag.tag_id) for node, _ in self._outlets))
+        tag_id, declared = output_tag.tag_id, output_tag.type_info
+        aside: DataStream[R] = DataStream(self._env, tuple((node, tag_id) for node, _ in self._outlets))
+        return aside._typed(declared)
 
     # ends
 
@@ -256,8 +286,12 @@ class DataStream(StepSettings, Generic[T]):
         return self.sink_to(given if isinstance(sink_func, Sink) else FunctionSink(given))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Each record on a line of standard output, in the process that started the job."""
-        return self.sink_to(PrintSink(sink_identifier or ""))
+        """Each record on a line of standard output, in the process that started the job.
+
+        Records of a declared type are printed as PyFlink does: `(And,5)` for a tuple, `+I[And,5]` for a row. With a
+        parallelism above 1 each line begins with the number of its subtask, such as `2> `.
+        """
+        return self.sink_to(PrintSink(sink_identifier or "", type_info=self._type()))
 
     @overload
     def execute_and_collect(
@@ -284,13 +318,15 @@ class DataStream(StepSettings, Generic[T]):
         """
         return self._env._collect(self, job_execution_name, limit)
 
-    def to_dataframe(self, schema: Any) -> Any:
+    def to_dataframe(self, schema: Any = None) -> Any:
         """On Spark a DataFrame (streaming or batch, as the program); on `local` a frame with `collect()` and `columns`.
 
-        `schema` is a DDL string such as "user string, total long" or a StructType; records are dictionaries or tuples
-        in that order.
+        `schema` is a DDL string such as "user string, total long", a StructType, type information such as
+        `Types.ROW_NAMED(...)`, a dataclass, a named tuple or a Pydantic model; without it, it is derived from the declared type
+        of the records, and `InvalidArgument` is raised if there is none. Records are dictionaries, rows, objects with these
+        fields, or tuples in that order.
         """
-        return self._env._to_dataframe(self, schema)
+        return self._env._to_dataframe(self, schema_of(schema, self._type()))
 
     # how steps are added
 
@@ -301,6 +337,17 @@ class DataStream(StepSettings, Generic[T]):
 
     def _added(self, spec: Spec, edges: tuple[StreamEdge, ...], name: str) -> DataStream[Any]:
         return DataStream(self._env, ((self._env._program.add(spec, edges, name), None),))
+
+    def _typed(self, declared: Any) -> Self:
+        """Declares what the records are converted to: type information, or a class with fields. Others only document."""
+        applied = declared_type(declared)
+        if applied is not None:
+            for node, tag in self._outlets:
+                self._env._program.declare(node, tag, applied)
+        return self
+
+    def _type(self) -> TypeInformation[Any] | None:
+        return common_type([self._env._program.type_of(node, tag) for node, tag in self._outlets])
 
     def _only(self, what: str) -> int:
         if len(self._outlets) != 1:
@@ -317,31 +364,3 @@ class DataStreamSink(StepSettings):
 
     def _only(self, what: str) -> int:
         return self._node_id
-
-
-def method_of(function: Any, method: str, where: str) -> Callable[..., Any]:
-    """`function.method` of a function object, or the callable itself."""
-    found = getattr(function, method, None)
-    if callable(found):
-        return found
-    if callable(function):
-        return function
-    raise InvalidArgument(
-        f"{where} needs a function or an object with a {method}() method, not {function!r}",
-        way_out="pass e.g. a lambda",
-    )
-
-
-class Projection:
-    """The fields of a record at some positions, as a tuple."""
-
-    def __init__(self, positions: tuple[int, ...]) -> None:
-        if not positions or not all(type(position) is int for position in positions):
-            raise InvalidArgument(
-                f"project() needs the positions of fields, not {positions!r}",
-                way_out="write e.g. project(0, 2)",
-            )
-        self._positions = positions
-
-    def __call__(self, value: Any) -> tuple[Any, ...]:
-        return tuple([value[position] for position in self._positions])

@@ -7,7 +7,7 @@ import queue
 import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.connectors.collection import CollectionSource
@@ -16,6 +16,7 @@ from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.source import Source
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.watermarks import WatermarkStrategy
+from emberflow.events.types.type_information import TypeInformation
 from emberflow.plan.explain_mode import Explained
 from emberflow.plan.graphs.explain import Form, render
 from emberflow.plan.graphs.flink_plan import flink_plan
@@ -29,7 +30,7 @@ from emberflow.plan.job_contract import (
 from emberflow.plan.specs import SourceSpec
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.engine_choice import choose_engine
-from emberflow.streams.program import Program
+from emberflow.streams.program import Program, announce_parallelism
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
 from emberflow.streams.settings.configuration import Configuration
 from emberflow.streams.settings.environment_settings import EnvironmentSettings
@@ -89,12 +90,19 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     # sources
 
-    def from_collection(self, collection: Iterable[T], type_info: Any = None) -> DataStream[T]:
+    @overload
+    def from_collection(
+        self, collection: Iterable[object], type_info: TypeInformation[T]
+    ) -> DataStream[T]: ...
+    @overload
+    def from_collection(self, collection: Iterable[T], type_info: Any = None) -> DataStream[T]: ...
+    def from_collection(self, collection: Iterable[Any], type_info: Any = None) -> DataStream[Any]:
         """The given values, in order; they travel with the program, so this is for small inputs and tests.
 
-        What is not a collection, or is a string or bytes, raises `InvalidArgument`. `type_info` only documents.
+        Values are converted to `type_info`, such as `Types.ROW_NAMED(["word"], [Types.STRING()])`. What is not a collection,
+        or is a string or bytes, raises `InvalidArgument`.
         """
-        return self._source(CollectionSource(collection), None, "collection")
+        return self._source(CollectionSource(collection), None, "collection", type_info)
 
     def from_sequence(self, start: int, end: int) -> DataStream[int]:
         """The whole numbers from `start` to `end`, both included, read in parallel."""
@@ -108,13 +116,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         type_info: Any = None,
     ) -> DataStream[T]:
         """The records of a source, with event time if a strategy is given. What is not a `Source` raises `InvalidArgument`."""
-        return self._source(source, watermark_strategy, source_name)
+        return self._source(source, watermark_strategy, source_name, type_info)
 
     def add_source(
         self, source_func: Source[T], source_name: str = "source", type_info: Any = None
     ) -> DataStream[T]:
         """`from_source` without event time, as older programs write it."""
-        return self._source(source_func, None, source_name)
+        return self._source(source_func, None, source_name, type_info)
 
     def from_dataframe(
         self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None
@@ -123,7 +131,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         a pandas or a pyarrow table."""
         return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe")
 
-    def _source(self, source: Source[T], strategy: WatermarkStrategy | None, name: str) -> DataStream[T]:
+    def _source(
+        self, source: Source[T], strategy: WatermarkStrategy | None, name: str, type_info: Any = None
+    ) -> DataStream[T]:
         if not isinstance(source, Source):
             raise InvalidArgument(
                 f"{source!r} is not a source",
@@ -132,6 +142,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         stream: DataStream[T] = DataStream(
             self, ((self._program.add(SourceSpec(source=source), (), name), None),)
         )
+        stream._typed(type_info)
         if strategy is None or strategy == WatermarkStrategy.no_watermarks():
             return stream
         return stream.assign_timestamps_and_watermarks(strategy)
@@ -243,7 +254,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         form = os.environ.get("EMBERFLOW_EXPLAIN")
         if form:
             raise Explained(render(graph, form))
-        return self._chosen_engine().submit(graph, self._config())
+        config = self._config()
+        announce_parallelism(graph.stream_graph, config.parallelism)
+        return self._chosen_engine().submit(graph, config)
 
 
 def _wait(handle: JobHandle) -> None:

@@ -17,6 +17,8 @@ IN1 = TypeVar("IN1", contravariant=True)
 IN2 = TypeVar("IN2", contravariant=True)
 OUT = TypeVar("OUT", covariant=True)
 T = TypeVar("T")
+A = TypeVar("A")
+R = TypeVar("R")
 ACC = TypeVar("ACC")
 K = TypeVar("K", contravariant=True)
 KEY = TypeVar("KEY", covariant=True)
@@ -71,6 +73,12 @@ class KeySelector(Function, Generic[IN, KEY]):
     def get_key(self, value: IN) -> KEY:
         """Returns the key; it must be the same whenever it is asked for the same record."""
         raise NotImplementedError("get_key() must be overridden")
+
+
+AnyMap = MapFunction[A, R] | Callable[[A], R]
+AnyFlatMap = FlatMapFunction[A, R] | Callable[[A], Iterable[R] | None]
+AnyKey = KeySelector[A, R] | Callable[[A], R]
+"""A function object, or a plain callable."""
 
 
 class AggregateFunction(Function, Generic[IN, ACC, OUT]):

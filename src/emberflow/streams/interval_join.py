@@ -159,4 +159,4 @@ class IntervalJoined(Generic[K, T1, T2]):
                 way_out="leave out lower_bound_exclusive() or upper_bound_exclusive(), or widen the interval",
             )
         edges = self._left._keyed_edges(LEFT) + self._right._keyed_edges(RIGHT)
-        return self._left._added(spec, edges, "interval_join")
+        return self._left._added(spec, edges, "interval_join")._typed(output_type)

@@ -122,7 +122,7 @@ class WindowJoin(_OnWindows, Generic[T1, T2]):
     ) -> DataStream[R]:
         """Calls the function for every pair: a `JoinFunction` or a plain `function(first, second)` returns one result, a
         `FlatJoinFunction` any number."""
-        return self._windowed.process(_EachPair(function)).name("window_join")
+        return self._windowed.process(_EachPair(function), output_type).name("window_join")
 
 
 class CoGroupedStreams(Generic[T1, T2]):
@@ -194,7 +194,7 @@ class WindowCoGroup(_OnWindows, Generic[T1, T2]):
         output_type: Any = None,
     ) -> DataStream[R]:
         """Calls the function for every key and window in which one of the streams has a record."""
-        return self._windowed.process(_BothGroups(function)).name("co_group")
+        return self._windowed.process(_BothGroups(function), output_type).name("co_group")
 
 
 def _same_environment(method: str, first: DataStream[Any], second: DataStream[Any]) -> None:

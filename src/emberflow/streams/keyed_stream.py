@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.types.type_information import TypeInformation
+from emberflow.events.types.typed_call import typed_call
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
 from emberflow.streams.aggregations import Aggregation, Field
-from emberflow.streams.data_stream import DataStream, Outlet, method_of
+from emberflow.streams.data_stream import DataStream, Outlet
 from emberflow.streams.functions import (
+    AnyFlatMap,
+    AnyMap,
     FilterFunction,
-    FlatMapFunction,
     KeyedProcessFunction,
-    MapFunction,
     ReduceFunction,
     timer_method,
 )
+from emberflow.streams.methods import method_of
 from emberflow.windowing.assigners import WindowAssigner
 from emberflow.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from emberflow.windowing.windows import CountWindow
@@ -51,9 +54,15 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         self._key_selector = key_selector
         self._key_name = key_name
 
+    @overload
+    def process(
+        self, func: KeyedProcessFunction[K, T, object], output_type: TypeInformation[R]
+    ) -> DataStream[R]: ...
+    @overload
+    def process(self, func: KeyedProcessFunction[K, T, R], output_type: Any = None) -> DataStream[R]: ...
     def process(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, func: KeyedProcessFunction[K, T, R], output_type: Any = None
-    ) -> DataStream[R]:
+        self, func: KeyedProcessFunction[K, T, Any], output_type: Any = None
+    ) -> DataStream[Any]:
         """State, timers and side outputs per key.
 
         ```python
@@ -88,18 +97,26 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         return self._keyed(
             KeyedProcessSpec(function=func, calls=(call,), on_timer=timer_method(func)),
             "process",
-        )
+        )._typed(output_type)
 
-    def map(self, func: MapFunction[T, R] | Callable[[T], R], output_type: Any = None) -> DataStream[R]:
+    @overload
+    def map(self, func: AnyMap[T, object], output_type: TypeInformation[R]) -> DataStream[R]: ...
+    @overload
+    def map(self, func: AnyMap[T, R], output_type: Any = None) -> DataStream[R]: ...
+    def map(self, func: AnyMap[T, Any], output_type: Any = None) -> DataStream[Any]:
         """As `DataStream.map`; a `MapFunction` may use keyed state."""
-        return self._keyed(KeyedProcessSpec(kind="keyed_map", function=func, calls=(AsMap(func),)), "map")
+        spec = KeyedProcessSpec(kind="keyed_map", function=func, calls=(AsMap(func),))
+        return self._keyed(spec, "map")._typed(output_type)
 
-    def flat_map(
-        self, func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None], output_type: Any = None
-    ) -> DataStream[R]:
+    @overload
+    def flat_map(self, func: AnyFlatMap[T, object], output_type: TypeInformation[R]) -> DataStream[R]: ...
+    @overload
+    def flat_map(self, func: AnyFlatMap[T, R], output_type: Any = None) -> DataStream[R]: ...
+    def flat_map(self, func: AnyFlatMap[T, Any], output_type: Any = None) -> DataStream[Any]:
         """As `DataStream.flat_map`; a `FlatMapFunction` may use keyed state."""
         call = AsFlatMap(method_of(func, "flat_map", "flat_map()"))
-        return self._keyed(KeyedProcessSpec(kind="keyed_flat_map", function=func, calls=(call,)), "flat_map")
+        spec = KeyedProcessSpec(kind="keyed_flat_map", function=func, calls=(call,))
+        return self._keyed(spec, "flat_map")._typed(output_type)
 
     @overload
     def filter(self, func: Callable[[T], TypeGuard[R]]) -> DataStream[R]: ...
@@ -133,7 +150,8 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         assert sorted(numbers.reduce(lambda total, number: total + number).execute_and_collect()) == [1, 2, 4]
         ```
         """
-        return self._keyed(ReduceSpec(function=func, combine=method_of(func, "reduce", "reduce()")), "reduce")
+        combine = typed_call(method_of(func, "reduce", "reduce()"), self._type())
+        return self._keyed(ReduceSpec(function=func, combine=combine), "reduce")
 
     def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
         """A running sum of one field, given by position or name; the other fields are those of the first record."""

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.types.type_information import TypeInformation
+from emberflow.plan.graphs.declared_types import type_of
 from emberflow.plan.graphs.stream_graph import (
     StreamEdge,
     StreamGraph,
@@ -62,6 +64,18 @@ class Program:
             raise InvalidArgument(f"uid() needs a non-empty string, not {uid!r}")
         self._explicit[node_id] = uid
 
+    def declare(self, node_id: int, side_tag: str | None, declared: TypeInformation[Any]) -> None:
+        """What the records of a step, or of one of its side outputs, are converted to."""
+        if side_tag is None:
+            self.change(node_id, output_type=declared)
+        else:
+            known = dict(self._nodes[node_id].side_types)
+            self.change(node_id, side_types=tuple({**known, side_tag: declared}.items()))
+
+    def type_of(self, node_id: int, side_tag: str | None) -> TypeInformation[Any] | None:
+        """The declared type of a step's records, or of one of its side outputs."""
+        return type_of(self._nodes, node_id, side_tag)
+
     def specs(self) -> list[Spec]:
         return [node.spec for node in self._nodes]
 
@@ -112,3 +126,10 @@ class Program:
                 kept.add(node_id)
                 waiting.extend(edge.source for edge in self._nodes[node_id].inputs)
         return kept
+
+
+def announce_parallelism(graph: StreamGraph, parallelism: int) -> None:
+    """Tells the sinks of a program that is about to run how many tasks write to them."""
+    for node in graph.nodes:
+        if isinstance(node.spec, SinkSpec):
+            node.spec.sink.starting(node.parallelism or parallelism)

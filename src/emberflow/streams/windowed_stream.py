@@ -9,12 +9,14 @@ from typing import Any, Generic, Self, TypeVar, overload
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
 from emberflow.events.output_tag import OutputTag
+from emberflow.events.types.typed_call import typed_call
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
 from emberflow.streams.aggregations import Aggregation, Field
-from emberflow.streams.data_stream import DataStream, method_of
+from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions import AggregateFunction, ReduceFunction
 from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.methods import method_of
 from emberflow.streams.window_functions import AnyWindowFunction, can_merge, keyed_function
 from emberflow.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from emberflow.windowing.evictors import Evictor
@@ -160,8 +162,9 @@ class WindowedStream(WindowOptions, Generic[K, T, W]):
 
         Sliding windows may combine values of the panes they share in order of time instead of arrival.
         """
-        combine = method_of(reduce_function, "reduce", "reduce()")
-        return self._window(self._settings.spec(reduce=combine, process=keyed_function(window_function)))
+        combine = typed_reduce(reduce_function, self._keyed)
+        spec = self._settings.spec(reduce=combine, process=keyed_function(window_function))
+        return self._window(spec, output_type)
 
     @overload
     def aggregate(
@@ -191,17 +194,18 @@ class WindowedStream(WindowOptions, Generic[K, T, W]):
         Session windows need the function's `merge()`: `InvalidArgument` if it has none.
         """
         spec = self._settings.spec(aggregate=aggregate_function, process=keyed_function(window_function))
-        return self._window(spec)
+        return self._window(spec, output_type)
 
     def process(
         self, process_window_function: AnyWindowFunction[T, R, K, W], output_type: Any = None
     ) -> DataStream[R]:
         """All elements of a window at once; they are kept as state until the window fires."""
-        return self._window(self._settings.spec(process=keyed_function(process_window_function)))
+        spec = self._settings.spec(process=keyed_function(process_window_function))
+        return self._window(spec, output_type)
 
     def apply(self, window_function: AnyWindowFunction[T, R, K, W], output_type: Any = None) -> DataStream[R]:
         """As `process`, for a `WindowFunction`."""
-        return self._window(self._settings.spec(process=keyed_function(window_function)))
+        return self._window(self._settings.spec(process=keyed_function(window_function)), output_type)
 
     def sum(self, position: Field = 0) -> DataStream[T]:
         """The sum of one field, given by position or name; the other fields are those of the first record."""
@@ -223,10 +227,16 @@ class WindowedStream(WindowOptions, Generic[K, T, W]):
         """The whole record with the largest field; the first of equals."""
         return self.reduce(Aggregation("max_by", position))
 
-    def _window(self, spec: WindowSpec) -> DataStream[Any]:
-        return added(self._keyed, spec, self._keyed._keyed_edges())
+    def _window(self, spec: WindowSpec, output_type: Any) -> DataStream[Any]:
+        return added(self._keyed, spec, self._keyed._keyed_edges())._typed(output_type)
 
 
 def added(stream: DataStream[Any], spec: WindowSpec, edges: tuple[StreamEdge, ...]) -> DataStream[Any]:
     """The window step as a stream."""
     return DataStream(stream._env, ((stream._env._program.add(spec, edges, "window"), None),))
+
+
+def typed_reduce(function: Any, stream: DataStream[Any]) -> Callable[[Any, Any], Any]:
+    """A reduce function whose results are converted to the declared type of the stream. Sums and the like keep it."""
+    combine = method_of(function, "reduce", "reduce()")
+    return combine if isinstance(function, Aggregation) else typed_call(combine, stream._type())

@@ -51,7 +51,7 @@ def descriptors() -> None:
         AggregatingStateDescriptor("mean", Mean()), AggregatingStateDescriptor[int, tuple[int, int], float]
     )
     assert_type(Types.LIST(Types.STRING()), TypeInformation[list[str]])
-    assert_type(Types.MAP(str, Types.INT()), TypeInformation[dict[str, int]])
+    assert_type(Types.MAP(Types.STRING(), Types.INT()), TypeInformation[dict[str, int]])
 
 
 def handles(ctx: RuntimeContext) -> None:

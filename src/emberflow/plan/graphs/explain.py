@@ -42,7 +42,7 @@ def to_text(graph: JobGraph) -> str:
 
 
 def _label(node: StreamNode) -> str:
-    details = ", ".join(f"{name}={value}" for name, value in node.spec.describe().items())
+    details = ", ".join(f"{name}={value}" for name, value in node.describe().items())
     where = f"  at {node.location}" if node.location else ""
     return f"{node.name} [{node.uid}] {node.spec.kind}({details}){where}"
 

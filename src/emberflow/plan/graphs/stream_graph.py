@@ -13,6 +13,7 @@ from typing import Any
 
 from emberflow.errors import DuplicateUid, InvalidArgument
 from emberflow.events.identity import text_identity
+from emberflow.events.types.type_information import TypeInformation
 from emberflow.plan.specs import DescribedSpec, SourceSpec, Spec, function_name
 
 FORMAT_VERSION = 1
@@ -48,6 +49,15 @@ class StreamNode:
     parallelism: int | None = None
     starts_chain: bool = False
     never_chains: bool = False
+    output_type: TypeInformation[Any] | None = None
+    """What the step's records are converted to; None if they are passed on as they are."""
+    side_types: tuple[tuple[str, TypeInformation[Any]], ...] = ()
+    """The same for side outputs, by the tag's id."""
+
+    def describe(self) -> dict[str, Any]:
+        """The details of the step, as JSON."""
+        declared = {} if self.output_type is None else {"output_type": repr(self.output_type)}
+        return {**self.spec.describe(), **declared}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +86,7 @@ class StreamGraph:
                     "name": node.name,
                     "kind": node.spec.kind,
                     "keyed": node.spec.keyed,
-                    "details": node.spec.describe(),
+                    "details": node.describe(),
                     "location": node.location,
                     "parallelism": node.parallelism,
                     "starts_chain": node.starts_chain,

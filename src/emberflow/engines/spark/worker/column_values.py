@@ -8,6 +8,7 @@ from typing import Any
 
 from emberflow.connectors.table_rows import as_row
 from emberflow.errors import NotSerializable, shorten
+from emberflow.events.types.instant import Instant
 
 Convert = Callable[[Any], Any]
 
@@ -64,6 +65,8 @@ def _or_none(convert: Convert) -> Convert:
 
 
 def _instant(value: Any, zone: tzinfo) -> datetime:
+    if isinstance(value, Instant):
+        return value.to_datetime()
     if not isinstance(value, datetime):
         raise Misfit(f"{shorten(value)} is not a datetime")
     aware = value.replace(tzinfo=zone) if value.tzinfo is None else value

@@ -1,0 +1,1 @@
+"""Declared types: rows, type information, conversion to declared types and the printed form of typed records."""
