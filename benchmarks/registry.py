@@ -36,6 +36,12 @@ BENCHMARKS = (
     ),
     Benchmark(name="window_batch_spark", what="tumbling window sum of 2 million records, Spark batch mode"),
     Benchmark(
+        name="sliding_windows_local", what="sliding window sums, 60 s every 1 s against every 10 s, local"
+    ),
+    Benchmark(
+        name="session_windows", what="session window sums over 100,000 keys, local and Spark batch mode"
+    ),
+    Benchmark(
         name="interval_join_spark",
         what="interval join of two inputs of 500,000, Spark batch mode; its state as a stream",
     ),

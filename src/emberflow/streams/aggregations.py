@@ -55,6 +55,8 @@ def write(value: Any, field: Field, item: Any) -> Any:
     kind: type[Any] = value.__class__
     if kind in (int, float):
         return item
+    if kind is tuple and type(field) is int and field >= 0:
+        return (*value[:field], item, *value[field + 1 :])
     if issubclass(kind, tuple):
         if hasattr(value, "_replace"):
             return value._replace(**{value._fields[field] if type(field) is int else str(field): item})

@@ -21,11 +21,10 @@ Merge = Callable[[Held | None, Held | None], Held]
 class MergedPanes:
     """Of one key. `pure`: the merge changes neither of its arguments."""
 
-    __slots__ = ("_back", "_front", "_merge", "_middle", "_pure", "end")
+    __slots__ = ("_back", "_front", "_merge", "_middle", "end")
 
     def __init__(self, merge: Merge, *, pure: bool) -> None:
-        self._merge = merge
-        self._pure = pure
+        self._merge = merge if pure else _careful(merge)
         self._front: list[tuple[int, Held]] = []
         """Newest first, so that the oldest is taken off the end."""
         self._middle = self.end = MIN_WATERMARK
@@ -38,21 +37,24 @@ class MergedPanes:
         if start >= self._middle or end < self.end:
             self._rebuild(start, end, panes)
         else:
-            newer: list[int] = []
-            for pane in reversed(panes):
-                if pane < self.end:
-                    break
-                if pane < end:
-                    newer.append(pane)
-            for pane in reversed(newer):
-                self._back = self._merged(self._back, panes[pane])
-            self.end = end
+            self._extend(end, panes)
         front = self._front
         while front and front[-1][0] < start:
             front.pop()
-        if not front:
-            return None if self._back is None else self._copied(self._back)
-        return self._merged(front[-1][1], self._back)
+        if front:
+            return self._merge(front[-1][1], self._back)
+        return None if self._back is None else self._merge(self._back, None)
+
+    def _extend(self, end: int, panes: Panes) -> None:
+        newer: list[int] = []
+        for pane in reversed(panes):
+            if pane < self.end:
+                break
+            if pane < end:
+                newer.append(pane)
+        for pane in reversed(newer):
+            self._back = self._merge(self._back, panes[pane])
+        self.end = end
 
     def _rebuild(self, start: int, end: int, panes: Panes) -> None:
         self._front, self._back = [], None
@@ -60,14 +62,16 @@ class MergedPanes:
         newer: Held | None = None
         for pane in reversed(panes):
             if start <= pane < end:
-                newer = self._merged(panes[pane], newer)
+                newer = self._merge(panes[pane], newer)
                 self._front.append((pane, newer))
 
-    def _merged(self, one: Held | None, other: Held | None) -> Held:
-        if one is None or other is None:
-            return self._copied(one or other or [])
-        return self._merge(self._copied(one), self._copied(other))
 
-    def _copied(self, held: Held) -> Held:
-        # A function may change the values it is given, and return one of them.
-        return held if self._pure else own_copy(held)
+def _careful(merge: Merge) -> Merge:
+    """A function may change the values it is given, and return one of them: what is kept here must not change."""
+
+    def merged(one: Held | None, other: Held | None) -> Held:
+        if one is None or other is None:
+            return own_copy(one or other or [])
+        return merge(own_copy(one), own_copy(other))
+
+    return merged

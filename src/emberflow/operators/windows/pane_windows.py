@@ -119,28 +119,36 @@ class PaneWindowOperator(WindowOperator):
 
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         entry = self.cursor.entry
-        end = time_ms + 1
-        window = TimeWindow(end - self._size, end)
-        # A job that ran before windows shared panes has stored windows, with a timer each.
-        stored: dict[TimeWindow, Held] = entry.get(WINDOWS) or {}
+        window = TimeWindow(time_ms + 1 - self._size, time_ms + 1)
         held: Held | None = None
         if time_ms == entry.get(NEXT_WINDOW):
             held = self._merge(entry, key, window)
             self._plan(entry, key, window)
-        for before in [item for item in stored if item[1] == end]:
+        if WINDOWS in entry:
+            held = self._with_stored(entry, key, window, held, watermark)
+        if held:
+            self.emit(key, window, self.contents.result(held), time_ms, watermark)
+            if self._process is not None:
+                self.finish(window)
+
+    def _with_stored(
+        self, entry: Entry, key: Any, window: TimeWindow, held: Held | None, watermark: int
+    ) -> Held | None:
+        """The window together with what a job has stored that ran before windows shared panes: windows, with a timer
+        each. Those of another size fire by themselves."""
+        stored: dict[TimeWindow, Held] = entry[WINDOWS]
+        for before in [item for item in stored if item[1] == window[1]]:
             found = stored.pop(before)
             entry.dirty = True
             if before == window:
                 held = self.contents.merge(found, held)
             else:
-                self.emit(key, before, self.contents.result(found), time_ms, watermark)
+                self.emit(key, before, self.contents.result(found), before[1] - 1, watermark)
                 self.finish(before)
         if not stored:
-            entry.pop(WINDOWS, None)
+            del entry[WINDOWS]
             entry.pop(WINDOW_TIMERS, None)
-        if held:
-            self.emit(key, window, self.contents.result(held), time_ms, watermark)
-            self.finish(window)
+        return held
 
     def _merge(self, entry: Entry, key: Any, window: TimeWindow) -> Held | None:
         merged = self._merged.get(key)
@@ -152,12 +160,16 @@ class PaneWindowOperator(WindowOperator):
         """Removes panes that no further window covers, and sets the timer for the next window."""
         entry.dirty = True
         panes: Panes = entry[PANES]
-        while panes and (oldest := next(iter(panes))) < fired[0] + self._slide:
+        start, end = fired[0] + self._slide, fired[1] + self._slide
+        oldest = next(iter(panes))
+        while oldest < start:
             del panes[oldest]
-        if not panes:
-            del entry[PANES], entry[NEXT_WINDOW]
-            del self._merged[key]
-            return
-        next_ms = self._first_end(next(iter(panes)), fired[1] - 1) - 1
-        entry[NEXT_WINDOW] = next_ms
-        self.scope.event_timers.register(next_ms, key)
+            if not panes:
+                del entry[PANES], entry[NEXT_WINDOW]
+                del self._merged[key]
+                return
+            oldest = next(iter(panes))
+        if oldest >= end:
+            end = self._first_end(oldest, fired[1] - 1)
+        entry[NEXT_WINDOW] = end - 1
+        self.scope.event_timers.register(end - 1, key)
