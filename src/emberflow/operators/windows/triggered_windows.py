@@ -96,13 +96,13 @@ class TriggeredWindowOperator(WindowOperator):
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         self._mark = watermark
         self._adopt(self.cursor.entry, time_ms - 1)
-        for window in self._timers.take(_EVENT, time_ms):
-            self._on_time(window, time_ms, self._trigger.on_event_time, ends=self._by_event_time)
+        for set_for_ms, window in self._timers.take(_EVENT, time_ms):
+            self._on_time(window, set_for_ms, self._trigger.on_event_time, ends=self._by_event_time)
 
     def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         self._mark = watermark
-        for window in self._timers.take(_PROCESSING, time_ms):
-            self._on_time(window, time_ms, self._trigger.on_processing_time, ends=not self._by_event_time)
+        for set_for_ms, window in self._timers.take(_PROCESSING, time_ms):
+            self._on_time(window, set_for_ms, self._trigger.on_processing_time, ends=not self._by_event_time)
 
     def _on_time(self, window: Any, time_ms: int, ask: Any, *, ends: bool) -> None:
         if self._merging and window not in self.cursor.entry.get(WINDOWS, ()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emberflow.event_time.timestamps import to_timestamp
+from emberflow.event_time.timestamps import MAX_TIMESTAMP, to_timestamp
 from emberflow.operators.contexts import TimeDomain
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.timers import TimerQueue
@@ -22,8 +22,6 @@ class WindowTimers:
         self._cursor = operator.cursor
 
     def register(self, domain: TimeDomain, time_ms: int, window: Any) -> None:
-        if time_ms.__class__ is not int:
-            time_ms = to_timestamp(time_ms, "the time of a timer")
         entry = self._cursor.entry
         timers: _Timers | None = entry.get(WINDOW_TIMERS)
         if timers is None:
@@ -32,7 +30,7 @@ class WindowTimers:
         windows = timers.get(at)
         if windows is None:
             timers[at] = [window]
-            self._queue(domain).register(to_timestamp(time_ms, "the time of a timer"), self._cursor.key)
+            self._queue(domain).register(_due(domain, time_ms), self._cursor.key)
         elif window in windows:
             return
         else:
@@ -50,21 +48,24 @@ class WindowTimers:
         entry.dirty = True
         if not windows:
             del timers[at]
-            self._queue(domain).delete(time_ms, self._cursor.key)
+            self._queue(domain).delete(_due(domain, time_ms), self._cursor.key)
             if not timers:
                 del entry[WINDOW_TIMERS]
 
-    def take(self, domain: TimeDomain, time_ms: int) -> list[Any]:
-        """The windows whose timers are due at this time; their timers are gone."""
+    def take(self, domain: TimeDomain, due_ms: int) -> list[tuple[int, Any]]:
+        """The timers that are due, each with its time and window; they are gone."""
         entry = self._cursor.entry
         timers: _Timers = entry.get(WINDOW_TIMERS) or {}
-        windows = timers.pop((0 if domain is _EVENT else 1, time_ms), None)
-        if windows is None:
-            return []
-        entry.dirty = True
-        if not timers:
-            del entry[WINDOW_TIMERS]
-        return windows
+        number = 0 if domain is _EVENT else 1
+        found: list[tuple[int, Any]] = []
+        for time_ms in (due_ms - number, due_ms):
+            if _due(domain, time_ms) == due_ms:
+                found += [(time_ms, window) for window in timers.pop((number, time_ms), ())]
+        if found:
+            entry.dirty = True
+            if not timers:
+                del entry[WINDOW_TIMERS]
+        return found
 
     def forget(self, window: Any) -> None:
         """Removes timers that the trigger of a removed window left behind."""
@@ -75,3 +76,10 @@ class WindowTimers:
     def _queue(self, domain: TimeDomain) -> TimerQueue:
         scope = self._operator.scope
         return scope.event_timers if domain is _EVENT else scope.processing_timers
+
+
+def _due(domain: TimeDomain, time_ms: int) -> int:
+    """When the operator is called. A clock that shows the last millisecond of a window is still within the window, while
+    a watermark is past it; so timers of processing time are due one millisecond later, as in Flink."""
+    time_ms = to_timestamp(time_ms, "the time of a timer")
+    return time_ms if domain is _EVENT or time_ms == MAX_TIMESTAMP else time_ms + 1
