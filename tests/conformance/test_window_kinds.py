@@ -33,7 +33,17 @@ from emberflow.streams import (
     WatermarkStrategy,
     WindowContext,
 )
-from emberflow.testing import Crash, Cut, Host, TestSource, on_every_host, per_key
+from emberflow.testing import (
+    LOCAL_HOSTS,
+    SPARK,
+    SPARK_BATCH,
+    Crash,
+    Cut,
+    Host,
+    TestSource,
+    on_every_host,
+    per_key,
+)
 
 IN_TIME = WatermarkStrategy.for_bounded_out_of_orderness(timedelta(milliseconds=10)).with_timestamp_assigner(
     lambda value, _: value[1]
@@ -179,7 +189,7 @@ def test_session_windows(host: Host) -> None:
     }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_sliding_windows_share_panes(host: Host) -> None:
     wide = SlidingEventTimeWindows.of(20, 5)
     uneven = SlidingEventTimeWindows.of(50, 10, 3)
@@ -229,7 +239,7 @@ class Size(AllWindowFunction[tuple[str, int], Any, TimeWindow]):
         yield window.end, len(list(inputs))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_windows_over_the_whole_stream(host: Host) -> None:
     twenty = TumblingEventTimeWindows.of(20)
     found = outcomes(
@@ -258,7 +268,7 @@ class Spread2(ProcessAllWindowFunction[list[int], Any, TimeWindow]):
         return [(context.window().start, values) for values in elements]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_count_windows_and_global_windows(host: Host) -> None:
     found = outcomes(
         host,
@@ -317,7 +327,7 @@ def test_count_windows_and_global_windows(host: Host) -> None:
 Time5 = timedelta(milliseconds=5)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK, SPARK_BATCH])
 def test_windows_of_processing_time(host: Host) -> None:
     """How records fall into windows depends on the clock; that all of them leave, once, does not."""
     day = timedelta(days=1)
@@ -345,7 +355,7 @@ def test_windows_of_processing_time(host: Host) -> None:
     } == totals
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_windows_survive_crashes(host: Host, tmp_path: Path) -> None:
     records = [*RECORDS[:5], Cut(), *RECORDS[5:9], Crash(), *RECORDS[9:12], Cut(), Crash(), *RECORDS[12:]]
     source = TestSource(records, 4)
@@ -380,7 +390,7 @@ def test_windows_survive_crashes(host: Host, tmp_path: Path) -> None:
     assert [len(window[3]) for window in triggered["c"]] == [3, 5]
 
 
-@on_every_host
+@on_every_host(hosts=LOCAL_HOSTS)
 def test_what_windows_refuse(host: Host) -> None:
     from emberflow.errors import InvalidArgument
     from emberflow.streams import NeverTrigger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
@@ -16,6 +16,7 @@ from emberflow.windowing.assigners import WindowAssigner
 T = TypeVar("T", covariant=True)
 W = TypeVar("W", covariant=True)
 R = TypeVar("R")
+V = TypeVar("V")
 
 
 def only_key(value: object) -> int:
@@ -34,6 +35,20 @@ class AllWindowedStream(WindowOptions, Generic[T, W]):
         """The environment whose program the stream belongs to."""
         return self._stream._env
 
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: None = None,
+        output_type: Any = None,
+    ) -> DataStream[T]: ...
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: AnyAllWindowFunction[T, R, W],
+        output_type: Any = None,
+    ) -> DataStream[R]: ...
     def reduce(
         self,
         reduce_function: ReduceFunction[Any] | Callable[[T, T], Any],
@@ -45,6 +60,22 @@ class AllWindowedStream(WindowOptions, Generic[T, W]):
         spec = self._settings.spec(reduce=combine, process=all_function(window_function))
         return self._window(spec, output_type)
 
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: None = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+    ) -> DataStream[R]: ...
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, V],
+        window_function: AnyAllWindowFunction[V, R, W],
+        accumulator_type: Any = None,
+        output_type: Any = None,
+    ) -> DataStream[R]: ...
     def aggregate(
         self,
         aggregate_function: AggregateFunction[T, Any, Any],

@@ -28,21 +28,34 @@ def on_every_host(test: F) -> F: ...
 
 @overload
 def on_every_host(
-    *, hosts: Sequence[Host] = HOSTS, gaps: dict[tuple[str, str], Gap] | None = None
+    *,
+    hosts: Sequence[Host] = HOSTS,
+    gaps: dict[tuple[str, str], Gap] | None = None,
+    nightly: Sequence[Host] = (),
 ) -> Callable[[F], F]: ...
 
 
 def on_every_host(
-    test: Any = None, *, hosts: Sequence[Host] = HOSTS, gaps: dict[tuple[str, str], Gap] | None = None
+    test: Any = None,
+    *,
+    hosts: Sequence[Host] = HOSTS,
+    gaps: dict[tuple[str, str], Gap] | None = None,
+    nightly: Sequence[Host] = (),
 ) -> Any:
-    """Gives the test a `host` argument. Spark hosts carry the marker `spark`; hosts with a declared gap must fail."""
+    """Gives the test a `host` argument. Spark hosts carry the marker `spark`; hosts with a declared gap must fail. Hosts
+    that add little to what the others show may be left to the `nightly` run."""
 
     def decorate(function: Any) -> Any:
         pytest = importlib.import_module("pytest")
         known = GAPS if gaps is None else gaps
         params = [
             pytest.param(
-                host, id=host.name, marks=_marks(pytest, host, known.get((function.__name__, host.name)))
+                host,
+                id=host.name,
+                marks=[
+                    *_marks(pytest, host, known.get((function.__name__, host.name))),
+                    *([pytest.mark.nightly] if host in nightly else []),
+                ],
             )
             for host in hosts
         ]

@@ -8,18 +8,25 @@ from typing import Any, TypeGuard, assert_type
 
 from emberflow.streams import (
     AggregateFunction,
+    AllWindowedStream,
     AsyncDataStream,
     AsyncFunction,
     CloseableIterator,
     CoGroupFunction,
     CoMapFunction,
     ConnectedStreams,
+    CountEvictor,
+    CountTrigger,
+    CountWindow,
     DataGeneratorSource,
     DataStream,
     ElementContext,
     Encoder,
+    EventTimeSessionWindows,
     FileSink,
     FileSource,
+    GlobalWindow,
+    GlobalWindows,
     IntervalJoined,
     IterableSource,
     JoinFunction,
@@ -30,6 +37,7 @@ from emberflow.streams import (
     MapFunction,
     NumberSequenceSource,
     OutputTag,
+    ProcessAllWindowFunction,
     ProcessFunction,
     ProcessJoinFunction,
     ProcessWindowFunction,
@@ -41,6 +49,8 @@ from emberflow.streams import (
     TimeWindow,
     TumblingEventTimeWindows,
     Types,
+    ValueState,
+    ValueStateDescriptor,
     WatermarkStrategy,
     WindowContext,
     WindowedStream,
@@ -205,6 +215,13 @@ class Sales(WindowFunction[Sale, int, str, TimeWindow]):
         return [window.start + len(list(inputs))]
 
 
+class AllSales(ProcessAllWindowFunction[Sale, int, TimeWindow]):
+    def process(self, context: WindowContext[TimeWindow], elements: Iterable[Sale]) -> Iterable[int]:
+        seen = context.global_state().get_state(ValueStateDescriptor[int]("seen"))
+        assert_type(seen, ValueState[int])
+        return [context.window().end]
+
+
 def windows() -> None:
     windowed = by_name.window(TumblingEventTimeWindows.of(timedelta(seconds=1)))
     assert_type(windowed, WindowedStream[str, tuple[str, int], TimeWindow])
@@ -218,6 +235,18 @@ def windows() -> None:
     assert_type(windowed.apply(Sales()), DataStream[int])
     assert_type(windowed.process(lambda key, context, sales: [key]), DataStream[str])
     assert_type(windowed.max_by(1), DataStream[tuple[str, int]])
+    late = OutputTag[Sale]("late")
+    fired = windowed.trigger(CountTrigger.of(2)).allowed_lateness(5).side_output_late_data(late)
+    assert_type(fired.evictor(CountEvictor.of(1)), WindowedStream[str, tuple[str, int], TimeWindow])
+    sessions = by_name.window(EventTimeSessionWindows.with_gap(timedelta(seconds=1)))
+    assert_type(sessions.apply(Sales()), DataStream[int])
+    assert_type(by_name.count_window(5), WindowedStream[str, tuple[str, int], CountWindow])
+    assert_type(by_name.window(GlobalWindows.create()), WindowedStream[str, tuple[str, int], GlobalWindow])
+    everything = by_name.window_all(TumblingEventTimeWindows.of(1000))
+    assert_type(everything, AllWindowedStream[tuple[str, int], TimeWindow])
+    assert_type(everything.reduce(Larger()), DataStream[tuple[str, int]])
+    assert_type(everything.process(AllSales()), DataStream[int])
+    assert_type(everything.aggregate(Mean()), DataStream[float])
 
 
 class Either(CoMapFunction[str, Sale, int]):
