@@ -1,1 +1,1 @@
-"""Measurements beside their bars: `python -m benchmarks` or `make bench`."""
+"""Benchmarks with their targets: `python -m benchmarks` or `make bench`."""

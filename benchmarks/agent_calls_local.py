@@ -1,4 +1,4 @@
-"""2,000 keys whose agents wait for calls, in one process, beside LangGraph: one call of a second, five of 100 ms."""
+"""2,000 keys whose agents wait for calls, in one process, compared with LangGraph: one call of a second, five of 100 ms."""
 
 from __future__ import annotations
 

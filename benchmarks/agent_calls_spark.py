@@ -23,7 +23,7 @@ def one_second_call(index: int) -> tuple[int, int]:
 def run(options: Options) -> list[Measure]:
     batch, whole, micro_batches = [], [], []
     with spark_session("agent calls") as session:
-        # A cold JVM is no part of it: every kind of job has run once before it is measured.
+        # A cold JVM must not be measured: every kind of job runs once before.
         job(session, RuntimeExecutionMode.BATCH)
         job(session, RuntimeExecutionMode.STREAMING)
         for _ in range(options.pick(1, 5)):

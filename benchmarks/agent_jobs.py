@@ -1,6 +1,6 @@
-"""The agents that several benchmarks measure, and the same job with nothing in its keyed step.
+"""The agents that several benchmarks measure, and the same job with an empty keyed step.
 
-Inputs are `(key, number)`; in a module of their own, as users' agents are, so that Spark's workers can import them.
+Inputs are `(key, number)`. In a separate module, like users' agents, so that Spark's workers can import them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Counted(Event):
 
 
 class TwoActions(Agent):
-    """An input, an event of its own, an output; one memory read and one write."""
+    """An input, one event, an output; one memory read and one write."""
 
     @action(InputEvent)
     def count(event: InputEvent, ctx: RunnerContext) -> None:
@@ -53,7 +53,7 @@ class TwoActions(Agent):
 
 
 class OneCall(Agent):
-    """Waits as long as the input says, in milliseconds, then answers with the moment it began to wait."""
+    """Waits as long as the input says, in milliseconds, then answers with the time at which it started to wait."""
 
     @action(InputEvent)
     async def call(event: InputEvent, ctx: RunnerContext) -> None:
@@ -68,7 +68,7 @@ class Called(Event):
 
 
 class ChainedCalls(Agent):
-    """Five calls, each in an action of its own that the event of the one before triggers."""
+    """Five calls, each in a separate action that the event of the previous one triggers."""
 
     CALLS = 5
 
@@ -114,7 +114,7 @@ def with_agent(
 
 
 def with_empty_step(stream: DataStream) -> DataStream:
-    """The same shape: keys, a keyed step that makes pairs, and the map that takes outputs out of them."""
+    """The same shape: keys, a keyed step that emits pairs, and the map that extracts outputs from them."""
     return stream.key_by(key_of).process(EmptyStep()).map(_output_of)
 
 

@@ -1,6 +1,6 @@
-"""From the moment an input is due to the moment the client has the two-action agent's output, at 500 inputs a second.
+"""From the time an input is due to the time the client has the two-action agent's output, at 500 inputs per second.
 
-The first seconds are left out: a query that starts up has a queue to work off.
+The first seconds are excluded: a query that starts up has a backlog.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def run(options: Options) -> list[Measure]:
     local = StreamExecutionEnvironment.get_execution_environment(engine="local")
     measures = rows("local", 1000, latencies(local, 1, options.pick(5, 30)), (2, 10), options)
     with spark_session("agent latency") as session:
-        # A cold JVM takes longer for its first micro-batch than the warm-up below lasts.
+        # A cold JVM takes longer for its first micro-batch than the warm-up below.
         latencies(_streaming(session), 0, 5)
         found = latencies(_streaming(session), options.pick(10, 20), options.pick(10, 60))
     return measures + rows("Spark streaming", 1, found, (0.6, 1.5), options)

@@ -1,4 +1,4 @@
-"""What the event log costs the two-action agent, and what a condition costs instead of an event type, in one process."""
+"""The cost of the event log for the two-action agent, and of a condition instead of an event type, in one process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(options: Options) -> list[Measure]:
     took: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="emberflow-bench-") as folder:
         logged = {AgentConfigOptions.BASE_LOG_DIR: folder}
-        # In turns, so that a neighbour on the machine disturbs all of them.
+        # In turns, so that other load on the machine affects all of them.
         for _ in range(options.pick(2, 5)):
             for name, agent, settings in (
                 ("log off", TwoActions(), None),
@@ -80,7 +80,7 @@ def run(options: Options) -> list[Measure]:
 
 
 def _beyond_type(name: str, per_input: dict[str, float], kind: str) -> Measure:
-    # Of the three events of an input, one meets the type in the condition: that one is evaluated.
+    # Of the three events of an input, one matches the type in the condition: that one is evaluated.
     return Measure(name=name, value=(per_input[kind] - per_input["type"]) * 1e6, unit="µs")
 
 

@@ -1,6 +1,6 @@
-"""The agents' jobs as one writes them without emberflow: a plain Python loop, and LangGraph's graphs.
+"""The agents' jobs as written without emberflow: a plain Python loop, and LangGraph's graphs.
 
-LangGraph is imported when it is asked for; without it, a row says so.
+LangGraph is imported on demand; if it is missing, a row says so.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class CallState(TypedDict, total=False):
 
 
 def langgraph_version() -> str | None:
-    """None where it is not installed."""
+    """None if it is not installed."""
     if importlib.util.find_spec("langgraph") is None:
         return None
     return importlib.metadata.version("langgraph")
 
 
 def langgraph_rows(make: Callable[[str], list[Measure]]) -> list[Measure]:
-    """The rows that `make(version)` gives, or one that says why there are none."""
+    """The rows that `make(version)` returns, or one that says why there are none."""
     version = langgraph_version()
     if version is None:
         note = "pip install langgraph, or make bench"
@@ -87,7 +87,7 @@ def graph_seconds(inputs: Inputs) -> float:
 
 
 def graph_calls_seconds(keys: int, calls: int, call_ms: int) -> float:
-    """So many nodes in a row with one call each; all keys at once with `abatch`."""
+    """This many nodes in a row with one call each; all keys at once with `abatch`."""
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.graph import END, START, StateGraph
 

@@ -1,4 +1,4 @@
-"""A two-action agent with memory in one process, beside a plain Python loop and LangGraph."""
+"""A two-action agent with memory in one process, compared with a plain Python loop and LangGraph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run(options: Options) -> list[Measure]:
     # A graph takes about a millisecond per input, and keeps a checkpoint of each.
     few = inputs[: options.pick(1_000, 10_000)]
     agent, empty, loop, graph = [], [], [], []
-    # In turns, so that a neighbour on the machine disturbs all of them.
+    # In turns, so that other load on the machine affects all of them.
     for _ in range(options.pick(2, 5)):
         agent.append(agent_seconds(inputs) / len(inputs))
         empty.append(empty_seconds(inputs) / len(inputs))

@@ -63,12 +63,12 @@ def batch_ms(session: Any, applied: Callable[[DataStream], DataStream], batches:
     metrics = env.execute("two actions").metrics
     if metrics.records_in != batches * BATCH_INPUTS:
         raise RuntimeError(f"{metrics.records_in} inputs came in instead of {batches * BATCH_INPUTS}")
-    # The end of the input may take a batch of its own, without inputs.
+    # The end of the input may take a separate batch, without inputs.
     return metrics.batch_ms[:batches]
 
 
 def job_seconds(session: Any, inputs: int) -> float:
-    """A whole job in batch mode, in a session that is warm."""
+    """A whole job in batch mode, in a warm session."""
     env = environment(session)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     source = DataGeneratorSource(input_of, count=inputs, parallelism=2)

@@ -1,7 +1,7 @@
-"""What a thousand waiting calls cost: processor time of everything below this process, beyond the idle query.
+"""The cost of a thousand waiting calls: processor time of this process and its descendants, beyond the idle query.
 
-The idle query is the same job after its calls have ended at once. On Spark it runs a micro-batch without inputs every
-half second, which waiting calls hold back: "beyond idle" says little there unless the idle query meets its own bar.
+The idle query is the same job with calls that end at once. On Spark it runs a micro-batch without inputs every half
+second, which waiting calls delay: "beyond idle" says little there unless the idle query meets its own target.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emberflow.streams import CollectSink, RuntimeExecutionMode, StreamExecution
 CALLS = 1_000
 SLICES = 5
 BEYOND_IDLE_PERCENT = 5
-# Two bursts, the second one never: the query stays.
+# Two bursts, the second one never: the query keeps running.
 NEVER_MS = 3_600_000
 
 MakeEnvironment = Callable[[], StreamExecutionEnvironment]
@@ -100,7 +100,7 @@ def waiting_percents(env: StreamExecutionEnvironment, settle_s: int, seconds: in
 
 
 def start(env: StreamExecutionEnvironment, call_ms: int) -> tuple[Any, list[float]]:
-    """The job, and a list of the moments at which its calls began; it is filled when they have ended."""
+    """The job, and a list of the times at which its calls started; it is filled when they have ended."""
     began: list[float] = []
     outputs = with_agent(env.from_source(CallsAtOnce(call_ms)), OneCall())
     outputs.sink_to(CollectSink(lambda batch: began.extend(began_s for _, began_s in batch.values)))
@@ -110,7 +110,7 @@ def start(env: StreamExecutionEnvironment, call_ms: int) -> tuple[Any, list[floa
 def cpu_percents(seconds: int) -> list[float]:
     """Processor time of the next seconds in percent of one core, slice by slice.
 
-    A process that ends takes what it has used out of the sum: that spoils a slice, and the median leaves it out.
+    A process that ends removes its usage from the sum: that invalidates a slice, which the median ignores.
     """
     found: list[float] = []
     for _ in range(SLICES):

@@ -63,5 +63,5 @@ def micro_batches(session: Any, bursts: int) -> tuple[list[int], list[int]]:
 
 
 def is_empty(batch: MicroBatch) -> bool:
-    # A trigger that ran no batch at all is reported as well, with a duration of next to nothing.
+    # A trigger that ran no batch at all is reported as well, with a duration close to zero.
     return batch.rows == 0 and batch.duration_ms > 20

@@ -1,7 +1,7 @@
-"""The keyed-state job as one writes it with plain PySpark: `groupBy(key).transformWithState`, Row API.
+"""The keyed-state job as written with plain PySpark: `groupBy(key).transformWithState`, Row API.
 
-Two forms: state is read and written for every record, as the measured job does; and the form an expert writes,
-which reads and writes once per key and batch.
+Two forms: state is read and written for every record, like the measured job; and the form an expert writes, which
+reads and writes once per key and batch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What one durable record costs when 1,000 calls are in flight: on a local disk, in Postgres, in a bucket.
+"""The cost of one durable record when 1,000 calls are in flight: on a local disk, in Postgres, in a bucket.
 
-Postgres and the S3 server run on the same machine as the writers; the S3 server is made for tests, not for speed.
+Postgres and the S3 server run on the same machine as the writers; the S3 server is designed for tests, not for speed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run(options: Options) -> list[Measure]:
 
 
 def repeated(seconds: Callable[[str, int], float], address: str, rounds: int) -> float:
-    """Microseconds per round: the median of three, after one that warms up."""
+    """Microseconds per round: the median of three, after a warm-up."""
     return statistics.median([seconds(address, rounds) for _ in range(4)][1:]) / rounds * 1e6
 
 

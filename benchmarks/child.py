@@ -1,4 +1,4 @@
-"""One benchmark in a process of its own: `python -m benchmarks.child NAME RESULT.json [--quick]`.
+"""Runs one benchmark in a separate process: `python -m benchmarks.child NAME RESULT.json [--quick]`.
 
 Its own process, so that no benchmark inherits another one's memory, warm JVM or crash.
 """

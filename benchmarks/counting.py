@@ -19,7 +19,7 @@ def key_of(value: tuple[str, int]) -> str:
 
 
 class RunningSum(KeyedProcessFunction):
-    """Reads the key's sum, adds the record, writes it back, sends it on."""
+    """Reads the key's sum, adds the record, writes it back, emits it."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self._sum: ValueState[Any] = runtime_context.get_state(ValueStateDescriptor("sum"))

@@ -1,7 +1,7 @@
-"""A source at a rate whose records carry the moment they were due, on the machine's clock.
+"""A source with a rate whose records contain the time at which they were due, by the machine's clock.
 
-The clock starts when the source is made and goes with it to the workers: a record that waits for its micro-batch, or
-for the engine to look, is late by that much.
+The clock starts when the source is created and is sent to the workers with it: a record that waits for its micro-batch,
+or for the engine to poll, is late by that much.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What recording calls costs: 2,000 calls of 100 ms, 200 at a time, durable and not, in one process and on Spark.
+"""The cost of recording calls: 2,000 calls of 100 ms, 200 at a time, durable and not, in one process and on Spark.
 
-Both have a log of durable calls, because both jobs have a checkpoint directory; "off" awaits the same function in the
-action without telling the context of it.
+Both have a durable call log, because both jobs have a checkpoint directory; "off" awaits the same function in the action
+without the context.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOCAL_BAR = SPARK_BAR = at_most(1.15)
 
 
 async def call(number: int) -> dict[str, Any]:
-    """A model's answer, about as large as one."""
+    """A model's answer, of realistic size."""
     await asyncio.sleep(CALL_MS / 1000)
     return {"number": number, "content": "x" * 500}
 
@@ -60,7 +60,7 @@ def run(options: Options) -> list[Measure]:
             local[durable].append(local_seconds(durable=durable))
     spark = {True: list[float](), False: list[float]()}
     with spark_session("durable on and off") as session:
-        # A cold JVM is no part of it.
+        # A cold JVM must not be measured.
         for durable in (True, False):
             spark_seconds(session, durable=durable)
         for _ in range(rounds):

@@ -1,6 +1,6 @@
-"""What an idle query costs, and whether memory stays flat while a job runs for long, on both engines.
+"""The cost of an idle query, and whether memory stays flat while a job runs for long, on both engines.
 
-Memory of a JVM says little: the heap grows to its limit whether anything leaks or not. So its live heap after a
+The memory of a JVM says little: the heap grows to its limit whether anything leaks or not. So its live heap after a
 collection is measured, and the memory of all Python processes; both slopes are taken over the second half of the run.
 """
 
@@ -81,7 +81,7 @@ def start(env: StreamExecutionEnvironment, records_per_s: float) -> JobClient:
 
 
 def idle_percent(make: MakeEnvironment, seconds: int, warm_s: int) -> float:
-    """Processor time of everything below this process while a query waits for its second record, in percent of one core."""
+    """Processor time of this process and its descendants while a query waits for its second record, in percent of a core."""
     client = start(make(), 0.0001)
     try:
         time.sleep(warm_s)

@@ -1,4 +1,4 @@
-"""`import emberflow`: the whole life of a Python process that does nothing else, and what it drags along."""
+"""`import emberflow`: the total run time of a Python process that does nothing else, and which packages it imports."""
 
 from __future__ import annotations
 

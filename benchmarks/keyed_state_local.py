@@ -1,4 +1,4 @@
-"""Keyed ValueState per record in one process, beside bytewax's `stateful_map` on the same records."""
+"""Keyed ValueState per record in one process, compared with bytewax's `stateful_map` on the same records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(options: Options) -> list[Measure]:
     ours: list[float] = []
     theirs: list[float] = []
     bytewax = _bytewax()
-    # In turns, so that a neighbour on the machine disturbs both.
+    # In turns, so that other load on the machine affects both.
     for _ in range(rounds):
         ours.append(len(records) / emberflow_seconds(records))
         if not isinstance(bytewax, str):
@@ -53,7 +53,7 @@ def _bytewax() -> Any:
 
 
 def bytewax_seconds(records: list[tuple[str, int]]) -> float:
-    """The records are tuples of key and value already, as bytewax wants them."""
+    """The records are already tuples of key and value, as bytewax requires."""
     from bytewax import operators
     from bytewax.dataflow import Dataflow
     from bytewax.outputs import DynamicSink, StatelessSinkPartition

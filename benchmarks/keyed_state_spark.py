@@ -1,4 +1,4 @@
-"""Keyed ValueState per record on Spark streaming, beside the same job written by hand, in one session."""
+"""Keyed ValueState per record on Spark streaming, compared with the same job written by hand, in one session."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ def emberflow_batch_ms(session: object, batches: int) -> list[int]:
     metrics = env.execute("keyed state").metrics
     if metrics.records_in != batches * BATCH_RECORDS:
         raise RuntimeError(f"{metrics.records_in} records came in instead of {batches * BATCH_RECORDS}")
-    # The end of the input may take a batch of its own, without records.
+    # The end of the input may take a separate batch, without records.
     return metrics.batch_ms[:batches]

@@ -1,4 +1,4 @@
-"""Facts about the machine that a figure is worthless without."""
+"""Facts about the machine, without which figures are meaningless."""
 
 from __future__ import annotations
 

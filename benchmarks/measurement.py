@@ -1,4 +1,4 @@
-"""What a benchmark hands back: figures, and the bars some of them must reach."""
+"""What a benchmark returns: figures, and the targets of some of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What a figure must reach."""
+    """The target of a figure."""
 
     direction: Direction
     value: float
@@ -23,7 +23,7 @@ class Bar:
         return measured >= self.value if self.direction is Direction.AT_LEAST else measured <= self.value
 
     def ratio(self, measured: float) -> float | None:
-        """How good the figure is against the bar; 1 or more is met."""
+        """How good the figure is relative to the target; it is met at 1 or more."""
         if self.direction is Direction.AT_LEAST:
             return measured / self.value if self.value else None
         return self.value / measured if measured > 0 else None
@@ -39,7 +39,7 @@ def at_most(value: float) -> Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One figure; without a bar it only explains the others."""
+    """One figure; without a target it only explains the others."""
 
     name: str
     value: float
@@ -69,7 +69,7 @@ class Options:
 
     quick: bool = False
     details: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Raw figures a benchmark wants kept beside its measures."""
+    """Raw figures that are stored with a benchmark's measures."""
 
     def pick(self, quick: int, full: int) -> int:
         return quick if self.quick else full

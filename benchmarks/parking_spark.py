@@ -1,8 +1,8 @@
-"""Slow calls on Spark: what one of them costs everybody else, and what ten thousand parked runs cost.
+"""Slow calls on Spark: the effect of one of them on other keys, and the cost of ten thousand parked runs.
 
-Fast keys get an input a second each, with a call of 50 ms. In one job, the first part has no slow call in flight; in the
-second part one key waits 20 s. Then, in a job of its own, 10,000 inputs come at once, and their keys wait 10 s. Last, a
-job that has nothing else to do waits longer for a call than Spark lets idle Python workers live.
+Fast keys get one input per second each, with a call of 50 ms. In one job, the first part has no slow call in flight; in the
+second part one key waits 20 s. Then, in a separate job, 10,000 inputs arrive at once, and their keys wait 10 s. Finally, a
+job that has nothing else to do waits longer for a call than Spark keeps idle Python workers alive.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ToldCall(Agent):
 
 
 class OneSlowKey(DueSource):
-    """An input a second for every fast key; at `slow_at_s`, one for a key whose call is slow."""
+    """One input per second for every fast key; at `slow_at_s`, one for a key whose call is slow."""
 
     def __init__(self, seconds: int, slow_at_s: int) -> None:
         super().__init__(FAST_KEYS, FAST_KEYS * seconds, FAST_KEYS)
@@ -144,7 +144,7 @@ def one_slow_key(session: Any, warm_s: int, part_s: int, options: Options) -> li
             if key != "slow" and since_start >= warm_s:
                 (without if since_start < slow_at_s else beside).append(now - due_s)
 
-    # The slow call begins when the second part begins, and ends after it.
+    # The slow call starts with the second part, and ends after it.
     source = OneSlowKey(warm_s + 2 * part_s, slow_at_s)
     with_agent(env.from_source(source), DurableCall()).sink_to(CollectSink(arrived))
     with watched(session) as batches:

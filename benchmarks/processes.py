@@ -1,4 +1,4 @@
-"""CPU time and memory of this process and everything below it, from /proc."""
+"""CPU time and memory of this process and its descendants, from /proc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 @dataclass(frozen=True, slots=True)
 class Usage:
     cpu_s: float
-    """Processor seconds so far; of children that are gone as well."""
+    """Processor seconds so far; including those of children that have ended."""
     python_mb: float
     java_mb: float
 
@@ -21,7 +21,7 @@ def usage(root: int | None = None) -> Usage:
     cpu_s = python_mb = java_mb = 0.0
     for pid in family(root or os.getpid()):
         try:
-            # The name may hold blanks and brackets: fields are counted behind its closing bracket.
+            # The name may contain blanks and brackets: count fields from its closing bracket on.
             name, fields = _stat(pid)
             used_mb = memory_mb(pid)
         except (FileNotFoundError, ProcessLookupError):

@@ -1,6 +1,6 @@
 """The driver is killed with 1,000 runs in flight: how long the next one takes, from its Spark session to its first output.
 
-Both are processes of their own: `python -m benchmarks.recovery_spark FOLDER`.
+Both are separate processes: `python -m benchmarks.recovery_spark FOLDER`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Waiting(Agent):
 
     @action(InputEvent)
     async def call(self, event: InputEvent, ctx: RunnerContext) -> None:
-        # A first call that has ended when the driver dies, and one that has not.
+        # One call that has ended when the driver dies, and one that has not.
         await ctx.durable_execute_async(asyncio.sleep, 0.1)
         ctx.send_event(OutputEvent(await ctx.durable_execute_async(wait, self._folder, event.input[0])))
 

@@ -1,4 +1,4 @@
-"""Which benchmarks there are, as data. Each lives in the module of its name, in a function `run(options)`."""
+"""The list of benchmarks, as data. Each is in the module of its name, in a function `run(options)`."""
 
 from __future__ import annotations
 

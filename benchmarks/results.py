@@ -1,6 +1,6 @@
-"""Results as JSON: `results/latest.json`, and the run before it as `results/previous.json`.
+"""Results as JSON: `results/latest.json`, and the previous run as `results/previous.json`.
 
-A run of some benchmarks replaces theirs and keeps the others, so each entry carries its own date and load.
+Running some of the benchmarks replaces their entries and keeps the others, so each entry has its own date and load.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Results = dict[str, Any]
 
 
 def load(path: Path) -> Results | None:
-    """None where there is no file, or one of another version."""
+    """None if there is no file, or one of another version."""
     try:
         found: Results = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):

@@ -1,6 +1,6 @@
-"""100,000 keys of agents' memory: how long from the wish to stop until the same job works with twice the parallelism?
+"""100,000 keys of agents' memory: the time from the request to stop until the same job works with twice the parallelism.
 
-Counted from `stop_with_savepoint` to the first output of the restored job, which tells that it has its memory.
+Measured from `stop_with_savepoint` to the first output of the restored job, which shows that it has its memory.
 """
 
 from __future__ import annotations

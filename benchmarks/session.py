@@ -1,4 +1,4 @@
-"""The Spark session of the Spark benchmarks: two slots, no user interface, RocksDB for what is written by hand."""
+"""The Spark session of the Spark benchmarks: two slots, no user interface, RocksDB for the handwritten jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emberflow.streams import StreamExecutionEnvironment
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # As in a session that the engine makes: history for a user interface is no leak, but looks like one.
+    # As in a session that the engine creates: history for a user interface is not a leak, but looks like one.
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "40",
     "spark.ui.retainedTasks": "400",
@@ -34,7 +34,7 @@ SETTINGS = {
 
 @contextmanager
 def spark_session(name: str, **settings: str) -> Iterator[Any]:
-    """A new session; the folder it works in goes with it."""
+    """A new session; its working folder is removed with it."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -63,7 +63,7 @@ def spark_session(name: str, **settings: str) -> Iterator[Any]:
 def environment(
     session: Any, checkpoint_dir: str | None = None, **options: Any
 ) -> StreamExecutionEnvironment:
-    """emberflow on that session, two tasks side by side."""
+    """emberflow on that session, with two concurrent tasks."""
     env = StreamExecutionEnvironment.get_execution_environment(
         engine="spark", spark=session, parallelism=2, checkpoint_dir=checkpoint_dir
     )

@@ -1,7 +1,7 @@
-"""Does a batch take longer because there are more keys in state that it does not touch?
+"""Does a batch take longer if there are more keys in state that it does not access?
 
-The same 2,000 keys are touched once per batch, with a thousand and with a million keys in state (2,000 in the first
-case, once they are touched).
+The same 2,000 keys are accessed once per batch, with a thousand and with a million keys in state (2,000 in the first
+case, once they have been accessed).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run(options: Options) -> list[Measure]:
         many = batch_ms(session, MANY, batches)
         few_again = batch_ms(session, FEW, batches)
     options.details.update(few_ms=few, many_ms=many, few_again_ms=few_again)
-    # Few keys before and after: the quicker one counts, so that neither a cold JVM nor a neighbour flatters the result.
+    # Few keys before and after: the faster one counts, so that neither a cold JVM nor other load flatters the result.
     before = min(statistics.median(few[WARM_UP:]), statistics.median(few_again[WARM_UP:]))
     after = statistics.median(many[WARM_UP:])
     return [
@@ -42,7 +42,7 @@ def run(options: Options) -> list[Measure]:
 
 
 def batch_ms(session: object, keys: int, batches: int) -> list[int]:
-    """Milliseconds of the batches that touch the same keys."""
+    """Milliseconds of the batches that access the same keys."""
     env = environment(session, max_records_per_batch=FILL_RECORDS)
     env.set_runtime_mode(RuntimeExecutionMode.STREAMING)
     stream = env.from_source(FillThenTouch(keys, TOUCHED, batches))

@@ -1,4 +1,4 @@
-"""Sources that decide how large each micro-batch is."""
+"""Sources that determine the size of each micro-batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emberflow.streams import Chunk, Source
 
 
 class Steered(Source):
-    """Two channels; a position is the number of records a channel has given. Subclasses say how a batch ends."""
+    """Two channels; a position is the number of records that a channel has returned. Subclasses define where a batch ends."""
 
     CHANNELS = 2
 
@@ -17,7 +17,7 @@ class Steered(Source):
         return [0] * self.CHANNELS
 
     def stop(self, position: int, limit: int) -> tuple[int, bool]:
-        """Where the batch that begins at `position` ends, and whether the channel ends there."""
+        """Where the batch that starts at `position` ends, and whether the channel ends there."""
         raise NotImplementedError
 
     def value(self, channel: int, position: int) -> Any:
@@ -35,7 +35,7 @@ class Steered(Source):
 
 
 class FillThenTouch(Steered):
-    """Every key once, in large batches; then the same few keys again and again, each once a batch."""
+    """Every key once, in large batches; then the same few keys repeatedly, each once per batch."""
 
     def __init__(self, keys: int, touched: int, batches: int) -> None:
         self._fill = keys // self.CHANNELS
@@ -54,7 +54,7 @@ class FillThenTouch(Steered):
 
 
 class Bursts(Steered):
-    """So many records at once, then nothing for a while."""
+    """A number of records at once, then none for a while."""
 
     def __init__(self, records: int, period_ms: int, bursts: int) -> None:
         self._burst = records // self.CHANNELS

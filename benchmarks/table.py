@@ -1,4 +1,4 @@
-"""The table on the terminal: measured, the bar, how far from it, and the run before."""
+"""The table on the terminal: measured, the target, the ratio, and the previous run."""
 
 from __future__ import annotations
 
