@@ -13,8 +13,12 @@ import pytest
 
 from emberflow.streams import (
     AsyncDataStream,
+    BroadcastProcessFunction,
+    CoMapFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     MapFunction,
+    MapStateDescriptor,
     OutputTag,
     RuntimeContext,
     TumblingEventTimeWindows,
@@ -118,6 +122,59 @@ def joined(env: Any, stream: Any) -> Any:
     return pairs.union(pairs.get_side_output(ALONE))
 
 
+RULES = MapStateDescriptor[str, int]("rules")
+
+
+class TotalsAndRules(KeyedBroadcastProcessFunction):
+    """Counts every record once per key, and once in the broadcast state of every task; shows both at the end."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._total = runtime_context.get_state(ValueStateDescriptor("total"))
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        self._total.update((self._total.value() or 0) + value[1])
+        ctx.timer_service().register_event_time_timer(2**63 - 1)
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(value[0], (rules.get(value[0]) or 0) + value[1])
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        rules = sorted(ctx.get_broadcast_state(RULES).items())
+        yield ctx.get_current_key(), self._total.value(), rules
+
+
+class CountedRules(BroadcastProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        yield value[0], "element"
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(value[0], (rules.get(value[0]) or 0) + value[1])
+        yield value[0], "rule", rules.get(value[0])
+
+
+def keyed_broadcast(env: Any, stream: Any) -> Any:
+    keyed = stream.assign_timestamps_and_watermarks(MONOTONOUS).key_by(first)
+    return keyed.connect(stream.broadcast(RULES)).process(TotalsAndRules())
+
+
+def unkeyed_broadcast(env: Any, stream: Any) -> Any:
+    return stream.connect(stream.broadcast(RULES)).process(CountedRules())
+
+
+class Sides(CoMapFunction):
+    def map1(self, value: Any) -> Any:
+        return value[0], "left", value[1]
+
+    def map2(self, value: Any) -> Any:
+        return value[0], "right", value[1]
+
+
+def unkeyed_connect(env: Any, stream: Any) -> Any:
+    return stream.connect(env.from_collection([("a", 1000), ("b", 2000)])).map(Sides())
+
+
 class Numbered(MapFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self._count = runtime_context.get_state(ValueStateDescriptor("count"))
@@ -149,9 +206,22 @@ def without(items: Iterable[Any]) -> list[Any]:
     return [item for item in items if not isinstance(item, Sentinel)]
 
 
-MAKES = (stateless, reduce, process, window, two_stages, generator, asynchronous, connected, joined)
-IN_ANY_ORDER = (two_stages, joined)
-"""Where the order within a key depends on how records of several inputs alternate."""
+MAKES = (
+    stateless,
+    reduce,
+    process,
+    window,
+    two_stages,
+    generator,
+    asynchronous,
+    connected,
+    joined,
+    keyed_broadcast,
+    unkeyed_broadcast,
+    unkeyed_connect,
+)
+IN_ANY_ORDER = (two_stages, joined, unkeyed_broadcast, unkeyed_connect)
+"""Where the order within a key depends on how records of several inputs or tasks alternate."""
 
 
 @pytest.mark.parametrize("make", MAKES, ids=lambda f: f.__name__)
@@ -226,16 +296,17 @@ def test_a_finished_program_that_is_started_again_adds_nothing(host: Host, tmp_p
     assert again.values == once.values
 
 
+@pytest.mark.parametrize("make", [process, keyed_broadcast], ids=lambda f: f.__name__)
 @on_every_host(hosts=LOCAL_HOSTS)
-def test_state_moves_to_another_parallelism(host: Host, tmp_path: Path) -> None:
+def test_state_moves_to_another_parallelism(host: Host, make: Make, tmp_path: Path) -> None:
     source = with_crashes(host, RECORDS, (7,))
 
     def build(env: Any) -> Any:
         # One task before the crash, three afterwards.
         env.set_parallelism(3 if crashed(source) else 1)
-        return process(env, env.add_source(source))
+        return make(env, env.add_source(source))
 
-    whole = host.run(lambda env: process(env, env.add_source(with_crashes(host, RECORDS, ()))))
+    whole = host.run(lambda env: make(env, env.add_source(with_crashes(host, RECORDS, ()))))
     run = host.run_to_files(build, tmp_path)
     assert run.starts == 2
     assert per_key(run.values) == per_key(whole)

@@ -11,6 +11,7 @@ from emberflow.errors import NotKeyed
 from emberflow.streams import (
     CoFlatMapFunction,
     CoMapFunction,
+    CoProcessFunction,
     KeyedCoProcessFunction,
     ListStateDescriptor,
     OutputTag,
@@ -161,11 +162,89 @@ def test_co_process_with_state_and_timers(host: Host) -> None:
     }
 
 
+class Numbered(CoProcessFunction):
+    """One object sees both inputs: its counter goes through."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._open: bool | None = None
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._task = runtime_context.get_index_of_this_subtask()
+        self._open = True
+
+    def process_element1(self, value: Any, ctx: Any) -> Iterable[Any]:
+        return self._next("left", value, ctx)
+
+    def process_element2(self, value: Any, ctx: Any) -> Iterable[Any]:
+        return self._next("right", value, ctx)
+
+    def _next(self, side: str, value: Any, ctx: Any) -> Iterable[Any]:
+        assert self._open
+        self._seen += 1
+        yield UNPAID, (side, ctx.timestamp())
+        yield self._task, self._seen, side, value
+
+
 @on_every_host
-def test_co_process_needs_keys(host: Host) -> None:
+def test_one_function_sees_both_inputs_without_keys(host: Host) -> None:
+    def build(env: Any) -> Any:
+        left = env.from_source(TestSource([("a", 5), ("b", 6)]), MONOTONOUS, "left")
+        main = left.connect(env.from_collection(["x", "y"])).process(Numbered())
+        late = main.get_side_output(UNPAID).map(lambda pair: ("side", *pair))
+        counted = env.from_collection([1, 2]).connect(env.from_collection([3, 4])).map(Counter())
+        return main.union(late, counted.map(lambda count: ("counted", count)))
+
+    out = host.run(build)
+    main = [found for found in out if found[0] == 0]
+    assert [seen for _, seen, _, _ in main] == [1, 2, 3, 4]
+    assert {side: [v for _, _, s, v in main if s == side] for side in ("left", "right")} == {
+        "left": [("a", 5), ("b", 6)],
+        "right": ["x", "y"],
+    }
+    assert unordered(found[1:] for found in out if found[0] == "side") == unordered(
+        [("left", 5), ("left", 6), ("right", None), ("right", None)]
+    )
+    assert [count for name, count in (found for found in out if found[0] == "counted")] == [1, 2, 3, 4]
+
+
+class Counter(CoMapFunction):
+    def __init__(self) -> None:
+        self.n = 0
+
+    def map1(self, value: Any) -> Any:
+        self.n += 1
+        return self.n
+
+    map2 = map1
+
+
+@on_every_host
+def test_keying_after_connect_and_one_keyed_input(host: Host) -> None:
+    """A keyed and an unkeyed stream may be connected: keyed afterwards they share state, as they are they share a function."""
+    left, right = [("a", 1), ("b", 1), ("a", 2)], [("a", "x"), ("c", "y")]
+
+    def build(env: Any) -> Any:
+        keyed = env.from_collection(left).key_by(lambda value: "another key")
+        again = keyed.connect(env.from_collection(right)).key_by(first, first).map(Counted())
+        mixed = env.from_collection(left).key_by(first).connect(env.from_collection(right)).map(Sides())
+        return again.map(lambda found: ("keyed", found)).union(mixed.map(lambda found: ("mixed", found)))
+
+    out = per_key(host.run(build))
+    assert per_key(found for _, found in out["keyed"]) == {
+        "a": [("a", 1), ("a", 2), ("a", 3)],
+        "b": [("b", 1)],
+        "c": [("c", 1)],
+    }
+    assert unordered(found for _, found in out["mixed"]) == unordered(
+        [("left", value) for value in left] + [("right", value) for value in right]
+    )
+
+
+@on_every_host
+def test_keyed_functions_need_keys_on_both_sides(host: Host) -> None:
     env = host.environment()
     one, two = env.from_collection([1]), env.from_collection([2])
-    with pytest.raises(NotKeyed, match=r"key_by\(\) on both"):
-        one.connect(two).process(Reconcile())
-    with pytest.raises(NotKeyed, match="one keyed stream and one without"):
-        one.key_by(lambda n: n).connect(two)
+    for connected in (one.connect(two), one.key_by(lambda n: n).connect(two)):
+        with pytest.raises(NotKeyed, match=r"key_by\(\) on both"):
+            connected.process(Reconcile())

@@ -143,9 +143,9 @@ FORMATS = [
     Format(
         "plan",
         "emberflow.plan.graphs.stream_graph:FORMAT_VERSION",
-        "",
+        "1",
         "plan/graphs/stream_graph.py:StreamGraph.to_json",
-        (f"{GOLDEN}::test_a_plan",),
+        (f"{GOLDEN}::test_a_plan", f"{GOLDEN}::test_a_plan_of_the_first_form"),
     ),
     Format(
         "agent plan",

@@ -23,7 +23,7 @@ from emberflow.events.packets import Packet, decode_packet, encode_packet
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.state.entry import Entry
-from emberflow.streams import StreamExecutionEnvironment, WatermarkStrategy
+from emberflow.streams import CoMapFunction, StreamExecutionEnvironment, WatermarkStrategy
 from emberflow.testing import LOCAL
 
 FILES = Path(__file__).parent / "v1"
@@ -154,15 +154,33 @@ def test_identities() -> None:
     assert json.loads(stored("identities.json", json.dumps(now, indent=1).encode())) == now
 
 
-def test_a_plan() -> None:
-    text = stored("plan.json", _plan().encode()).decode()
+def test_a_plan_of_the_first_form() -> None:
+    """It knew keys and channels."""
+    text = (FILES / "plan.json").read_text()
     graph = JobGraph.from_json(text)
-    again = json.loads(graph.to_json())
-    assert again == json.loads(text)
     assert [stage.kind.value for stage in graph.stages] == ["source", "keyed"]
+    assert [item.edge.label for item in graph.exchanges] == ["program.<locals>.<lambda>"]
+    assert (
+        JobGraph.from_json(text.replace('"by_channel": false', '"by_channel": true'))
+        .exchanges[0]
+        .edge.by_channel
+    )
+
+
+def test_a_plan() -> None:
+    text = stored("plan-2.json", _plan().encode()).decode()
+    graph = JobGraph.from_json(text)
+    assert json.loads(graph.to_json()) == json.loads(text)
+    assert [stage.kind.value for stage in graph.stages] == ["source", "keyed", "partitioned"]
+    assert [item.edge.label for item in graph.exchanges] == [
+        "program.<locals>.<lambda>",
+        "forward",
+        "hash(_plan.<locals>.<lambda>)",
+    ]
 
 
 def _plan() -> str:
     env = LOCAL.environment()
-    program(env).print()
+    stream = program(env)
+    stream.connect(stream.key_by(lambda value: value[0])).map(CoMapFunction()).print()
     return env.explain("json")

@@ -78,9 +78,7 @@ def _edges(graph: JobGraph, places: dict[int, tuple[float, float]]) -> list[str]
                 f'<path class="{kind}" d="M{x1:.1f},{y1} C{x1:.1f},{middle} {x2:.1f},{middle} {x2:.1f},{y2}"/>'
                 f'<path class="head" d="M{x2 - 4:.1f},{y2 - 7} L{x2 + 4:.1f},{y2 - 7} L{x2:.1f},{y2} Z"/>'
             )
-            label = (
-                "by channel" if edge.by_channel else f"by {edge.key_name}" if edge.shuffles else edge.side_tag
-            )
+            label = f"by {edge.label}" if edge.shuffles else edge.side_tag
             if label:
                 # Next to the line's lower end, on its outer side, where lines from the same step have diverged.
                 at, anchor = (x2 - 9, "end") if x2 < x1 else (x2 + 9, "start")

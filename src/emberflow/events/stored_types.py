@@ -59,6 +59,7 @@ HOMES: dict[str, Home] = {
     "PagedMap": _stays("emberflow.state.paged_map"),
     "RowShape": _stays("emberflow.events.types.row"),
     "SavedScope": _stays("emberflow.operators.scope"),
+    "SharedKey": _stays("emberflow.state.entry"),
     "SourceState": _stays("emberflow.engines.local.checkpoints"),
     "StoredError": Home(
         "emberflow.operators.agents.calls.stored_errors", "emberflow.operators.stored_errors"

@@ -10,10 +10,12 @@ from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.async_wait import AsyncWaitOperator
+from emberflow.operators.broadcast import BroadcastOperator, KeyedBroadcastOperator
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.joins.interval_join import IntervalJoinOperator
 from emberflow.operators.keyed_process import KeyedProcessOperator
 from emberflow.operators.operator import Operator, Step
+from emberflow.operators.partitioned import CoProcessOperator
 from emberflow.operators.reduce import FinalReduceOperator, ReduceOperator
 from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
 from emberflow.operators.timestamp_assigner import TimestampsOperator
@@ -26,6 +28,7 @@ from emberflow.operators.windows.triggered_windows import TriggeredWindowOperato
 from emberflow.operators.windows.window_operator import WindowOperator
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.join_specs import IntervalJoinSpec
+from emberflow.plan.partition_specs import BroadcastSpec, CoProcessSpec
 from emberflow.plan.specs import (
     AgentSpec,
     AsyncSpec,
@@ -90,12 +93,19 @@ def _window(step: Step, spec: WindowSpec, clock: Clock) -> Operator:
     return _WINDOW_OPERATORS[spec.strategy](step, spec)
 
 
+def _broadcast(step: Step, spec: BroadcastSpec, clock: Clock) -> Operator:
+    if spec.with_keys:
+        return KeyedBroadcastOperator(step, spec.function, spec.calls, spec.on_timer, spec.descriptors)
+    return BroadcastOperator(step, spec.function, spec.calls, spec.descriptors, clock)
+
+
 _WINDOW_OPERATORS: dict[WindowStrategy, type[WindowOperator]] = {
     WindowStrategy.ALIGNED: AlignedWindowOperator,
     WindowStrategy.PANES: PaneWindowOperator,
     WindowStrategy.SESSIONS: SessionWindowOperator,
     WindowStrategy.TRIGGERED: TriggeredWindowOperator,
 }
+
 _Make = Callable[[Step, Any, Clock], Operator]
 
 _MAKERS: dict[type[Spec], _Make] = {
@@ -108,9 +118,11 @@ _MAKERS: dict[type[Spec], _Make] = {
     KeyedProcessSpec: lambda step, spec, _: KeyedProcessOperator(
         step, spec.function, spec.calls, spec.on_timer
     ),
+    BroadcastSpec: _broadcast,
     ReduceSpec: lambda step, spec, _: ReduceOperator(step, spec.function, spec.combine),
     WindowSpec: _window,
     AsyncSpec: _async,
+    CoProcessSpec: lambda step, spec, clock: CoProcessOperator(step, spec.function, spec.calls, clock),
     AgentSpec: lambda step, spec, _: AgentOperator(step, spec),
     IntervalJoinSpec: lambda step, spec, _: IntervalJoinOperator(step, spec),
 }

@@ -20,6 +20,15 @@ from emberflow.state.ttl_handles import expire
 
 
 class KeyedOperator(Operator):
+    has_keys = True
+    """False for the head of a partitioned stage, which serves a numbered task."""
+    first_input = 0
+    """The input whose packets of a micro-batch are processed before those of the other."""
+    batch_mode = False
+    """Whether the input is bounded and event time moves once, to its end."""
+    leads = True
+    """Set by an engine that serves a task's keys in several scopes: true for one of them. What a broadcast record makes
+    leaves once per task."""
     parks = False
     """Whether what is in flight may be stored, and detached."""
     decides = False

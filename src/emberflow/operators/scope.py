@@ -49,12 +49,15 @@ class SavedScope:
     far_event_timers: FarTimers | None = None
     far_processing_timers: FarTimers | None = None
     far_cleanup: FarTimers | None = None
+    waiting: list[tuple[Any, Any, int | None]] = field(default_factory=list[tuple[Any, Any, int | None]])
+    """Records (key, value, timestamp) that another input has to come before."""
 
     def __setstate__(self, state: Any) -> None:
         # As pickle does it for slots; earlier versions had fewer.
         self.parked = []
         self.cleanup = None
         self.far_event_timers = self.far_processing_timers = self.far_cleanup = None
+        self.waiting = []
         for name, value in state[1].items():
             setattr(self, name, value)
 
@@ -75,6 +78,7 @@ class Scope:
         "parked",
         "processing_timers",
         "removed",
+        "waiting",
         "watermark",
         "work",
     )
@@ -115,6 +119,7 @@ class Scope:
         """Paged values whose pages are to be removed."""
         self.ended = saved.ended
         self.parked: dict[Any, str] = dict(saved.parked)
+        self.waiting: list[tuple[Any, Any, int | None]] = list(saved.waiting)
         self.removed: set[Any] = set()
         self.work: Any = None
         """What an operator has in flight here; never stored as it is."""
@@ -171,6 +176,7 @@ class Scope:
             far_event_timers=self.event_timers.far,
             far_processing_timers=self.processing_timers.far,
             far_cleanup=self.cleanup.far,
+            waiting=list(self.waiting),
         )
 
 

@@ -34,6 +34,7 @@ from emberflow.operators.operator import (
     function_behind,
     open_function,
 )
+from emberflow.operators.partitioned import PartitionedHead
 from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
 from emberflow.operators.typed_output import output_of
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
@@ -57,7 +58,8 @@ class KeySelection:
     def __init__(self, exchange: Exchange, step: StreamNode, target: Receiver) -> None:
         self._named = f"step {step.name!r}" + (f" ({step.location})" if step.location else "")
         self._step_name = step.name
-        self._select = self._own_copy(exchange.edge.key)
+        self._select = self._own_copy(exchange.edge.selector)
+        self._hashed = exchange.edge.key_name is not None or exchange.edge.hashes
         self._function = function_behind(self._select, "get_key")
         self._target = target
 
@@ -108,7 +110,7 @@ class KeySelection:
         try:
             for value in batch.values:
                 append(select(value))
-            if not _hashable(keys):
+            if self._hashed and not _hashable(keys):
                 for key, value in zip(keys, batch.values, strict=True):  # noqa: B007 - the error names the value
                     hash(key)
         except KeyboardInterrupt:
@@ -143,7 +145,8 @@ def _hashable(keys: list[Any]) -> bool:
 
 
 class StageTask:
-    """One stage's operators. `head` is the keyed operator of a keyed stage; a source stage is fed through `entry`."""
+    """One stage's operators. `head` takes the packets of a keyed or partitioned stage; a source stage is fed through
+    `entry`."""
 
     def __init__(
         self,
@@ -159,14 +162,14 @@ class StageTask:
         self._source_name = head_node.name
         self.operators: dict[int, Operator] = {}
         self._selections: list[KeySelection] = []
-        is_source = stage.kind is not StageKind.KEYED
+        is_source = stage.kind is StageKind.SOURCE
         self.entry = output_of(head_node, step_of(head_node)) if is_source else Output()
         receivers: dict[int, Receiver] = {}
         for node_id in stage.nodes:
             node = stream_graph.node(node_id)
             if isinstance(node.spec, SinkSpec):
                 receivers[node_id] = exits.sink(node)
-            elif node_id != stage.head or stage.kind is StageKind.KEYED:
+            elif node_id != stage.head or stage.kind is not StageKind.SOURCE:
                 operator = make_operator(node, host.clock, batch=host.batch)
                 if host.calls is not None:
                     operator.connect(host)
@@ -178,15 +181,23 @@ class StageTask:
             selection = KeySelection(item, target, exits.exchange(item))
             self._selections.append(selection)
             self._output(item.edge.source, item.edge.side_tag).append(selection)
-        head = self.operators.get(stage.head)
-        self.head = head if isinstance(head, KeyedOperator) else None
+        self.head = self._head(stream_graph.node(stage.head), receivers.get(stage.head))
         if self.head is not None:
+            self.head.batch_mode = host.batch
             self.head.input_of = {item.id: item.input_index for item in graph.inputs_of(stage_id)}
         self._clocks = [
             item
             for item in self.operators.values()
             if isinstance(item, TimestampsOperator | AsyncWaitOperator)
         ]
+
+    def _head(self, node: StreamNode, first: Receiver | None) -> KeyedOperator | None:
+        if self.stage.kind is StageKind.SOURCE or isinstance(first, KeyedOperator):
+            return first if isinstance(first, KeyedOperator) else None
+        head = PartitionedHead(step_of(node))
+        if first is not None:
+            head.output.main.append(first)
+        return head
 
     def _output(self, node_id: int, side_tag: str | None) -> list[Receiver]:
         operator = self.operators.get(node_id)
@@ -200,7 +211,7 @@ class StageTask:
         parameters: dict[str, str] | None = None,
     ) -> None:
         for operator in self.operators.values():
-            keyed = operator if isinstance(operator, KeyedOperator) else None
+            keyed = operator if isinstance(operator, KeyedOperator) and operator.has_keys else None
             try:
                 operator.open(RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters))
             except BaseException as error:

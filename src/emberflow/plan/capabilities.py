@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emberflow.connectors.dataframe import DataFrameSource
-from emberflow.errors import NotSupported
-from emberflow.plan.graphs.job_graph import JobGraph
+from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.plan.graphs.job_graph import JobGraph, StageKind, tasks_of
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.job_contract import JobConfig, RuntimeExecutionMode
 from emberflow.plan.specs import SourceSpec
@@ -75,6 +75,14 @@ def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
             "a job in BATCH mode cannot start from a savepoint: it keeps no state",
             way_out="use STREAMING mode",
         )
+    for stage in graph.stages:
+        node, tasks = graph.stream_graph.node(stage.head), tasks_of(graph, stage, config.parallelism)
+        highest = min(config.max_parallelism, node.max_parallelism or config.max_parallelism)
+        if stage.kind is not StageKind.SOURCE and tasks > highest:
+            raise InvalidArgument(
+                f"step {node.name!r} has a parallelism of {tasks}, above the maximum of {highest}",
+                way_out="set a lower parallelism, or a higher maximum (set_max_parallelism) before the job first runs",
+            )
     for gap in GAPS:
         if gap.engine not in (None, engine) or gap.mode not in (None, mode):
             continue

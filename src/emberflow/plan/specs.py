@@ -35,6 +35,8 @@ class StepTraits:
     """It has processing-time timers, which may be due while there is no input."""
     keyed_by_channel: bool = False
     """Its keys are the channels of its input, not keys of records."""
+    shares_state: bool = False
+    """It has entries that are the same in all its scopes: broadcast state."""
 
 
 NO_TRAITS = StepTraits()
@@ -42,7 +44,7 @@ NO_TRAITS = StepTraits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """`kind` is the step's name in plans and error messages; a `keyed` step owns keyed state."""
+    """`kind` is the step's name in plans and error messages; a `keyed` step owns state."""
 
     kind: str = "step"
     function: Any = None

@@ -23,7 +23,8 @@ from emberflow.errors import CorruptData
 from emberflow.events.batch import MIN_WATERMARK
 
 FORMAT_VERSION = 3
-"""1 named classes in state and calls by their module path, 2 uses stable names, 3 has the cleanup times of keys."""
+"""1 named classes in state and calls by their module path, 2 uses stable names, 3 has the cleanup times of keys, and entries that
+all subtasks have."""
 MANIFEST = "savepoint.json"
 STATE_FOLDER = "state"
 PREPARED = "prepared.bin"
@@ -44,6 +45,8 @@ class FrameKind(IntEnum):
     """Keys with runs in flight; the values are the name of the action to continue with."""
     CLEANUP = 5
     """When to look for expired state of which keys; stored like timers."""
+    SHARED = 6
+    """Entries that every subtask and key group has: broadcast state."""
 
 
 TIMER_FRAMES = frozenset({FrameKind.EVENT_TIMERS, FrameKind.PROCESSING_TIMERS, FrameKind.CLEANUP})

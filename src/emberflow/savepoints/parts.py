@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from emberflow.errors import CheckpointUnusable
 from emberflow.operators.scope import SavedScope, gather_timers
 from emberflow.savepoints.form import FrameKind
 from emberflow.savepoints.paged_values import inlined
 from emberflow.savepoints.wiring import GENERATOR, Wiring
 from emberflow.savepoints.writer import SavepointWriter, StepWriter
+from emberflow.state.entry import SharedKey
 from emberflow.state.pages import PageStore
 
 
@@ -21,6 +23,11 @@ def add_scope(
     step: StepWriter, wiring: Wiring, saved: SavedScope, pages: PageStore | None, group: int | None = None
 ) -> None:
     """Writes event time, timers and parked keys of one subtask or key group; `group` if it is a key group."""
+    if saved.waiting:
+        raise CheckpointUnusable(
+            f"step {step.uid!r} has {len(saved.waiting):,} records that wait for the end of its broadcast stream",
+            way_out="take the savepoint later, or run the job in STREAMING mode",
+        )
     step.clock(saved.watermark, wiring.named_channels(saved.channels), ended=saved.ended)
     whole = gather_timers(saved, pages, [])
     for kind, timers in (
@@ -46,5 +53,7 @@ def add_entries(
     if kind == GENERATOR:
         group = None  # Derived from the key.
     for key, values in entries:
-        if values:
+        if values and isinstance(key, SharedKey):
+            step.shared(key, inlined(values, pages))
+        elif values:
             step.entry(wiring.key_out(kind, key), inlined(values, pages), group)

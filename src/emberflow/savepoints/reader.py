@@ -38,6 +38,13 @@ class SavepointReader:
                 for key, values in form.unpack_entries(frame.body):
                     yield decode(key), decode(values)
 
+    def shared(self, uid: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yields the entries that every subtask has."""
+        for frame in self.frames(uid):
+            if frame.kind is FrameKind.SHARED:
+                for key, values in form.unpack_entries(frame.body):
+                    yield decode(key), decode(values)
+
     def timers(self, uid: str, kind: FrameKind) -> Iterator[tuple[int, Any]]:
         return ((time_ms, key) for found, time_ms, key in self.all_timers(uid) if found is kind)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from emberflow.errors import CheckpointUnusable, ProgramChanged
@@ -77,7 +78,7 @@ class SavepointStart:
 
     def entries(self, uid: str) -> Iterator[tuple[Any, Entry]]:
         kind = self.reader.manifest.steps[uid].kind
-        for key, values in self.reader.entries(uid):
+        for key, values in chain(self.reader.entries(uid), self.reader.shared(uid)):
             to_be_paged(values)
             entry = Entry(values)
             entry.dirty = True

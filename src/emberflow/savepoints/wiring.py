@@ -31,7 +31,7 @@ class Wiring:
     stages: dict[str, int]
     """uid of the head -> stage, in order of the stages"""
     kinds: dict[str, str]
-    """uid -> kind of keyed heads"""
+    """uid -> kind of the heads that have state"""
     sources: list[str]
     sinks: list[str]
     exchanges: dict[str, int]
@@ -79,7 +79,7 @@ def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
         kinds={
             heads[stage.id].uid: heads[stage.id].spec.kind
             for stage in graph.stages
-            if stage.kind is StageKind.KEYED
+            if stage.kind is not StageKind.SOURCE
         },
         sources=[heads[stage.id].uid for stage in graph.stages if stage.kind is StageKind.SOURCE],
         sinks=[node.uid for node in graph.sinks],

@@ -24,6 +24,7 @@ from emberflow.events.key_groups import KeyGroups
 from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.savepoints import form
 from emberflow.savepoints.form import FrameKind, SourcePositions, StepSummary
+from emberflow.state.entry import SharedKey
 
 _FRAME_BYTES = 1 << 20
 _BUFFERED_BYTES = 64 << 20
@@ -47,6 +48,7 @@ class StepWriter:
         self._watermarks: list[int] = []
         self._ended: list[bool] = []
         self._channels: dict[str, list[int]] = {}
+        self._shared: set[SharedKey] = set()
 
     def entry(self, key: Any, values: dict[str, Any], group: int | None = None) -> None:
         """Adds a key; `group` is its key group, where known. Raises NotSerializable."""
@@ -59,6 +61,12 @@ class StepWriter:
                 way_out=error.way_out,
             ) from error
         self._add(FrameKind.ENTRIES, self._home.groups[key] if group is None else group, packed)
+
+    def shared(self, key: SharedKey, values: dict[str, Any]) -> None:
+        """Adds an entry that every subtask has, with equal values: the first one is written."""
+        if key not in self._shared:
+            self._shared.add(key)
+            self._add(FrameKind.SHARED, 0, form.pack_entry(encode(key), encode(values)))
 
     def raw_entry(self, group: int, key: bytes, values: bytes) -> None:
         """Adds an entry read from another savepoint, without decoding it."""

@@ -6,10 +6,12 @@ An entry maps state names to values. Code that changes it sets `dirty`, so that 
 from __future__ import annotations
 
 from collections.abc import Collection
+from enum import Enum
 from typing import Any, Protocol
 
 from emberflow.errors import NotSerializable
 from emberflow.event_time.clock import Clock, SystemClock
+from emberflow.events.stored_types import stored_type
 from emberflow.state import paged_list, paged_map
 from emberflow.state.paged_list import PagedList
 from emberflow.state.paged_map import PagedMap
@@ -22,6 +24,13 @@ _FEW_ITEMS = 8
 """Lists and maps with fewer items stay with their key, whatever their size."""
 _INLINE_BYTES = 2 * PAGE_BYTES
 """Smaller lists and maps stay with their key."""
+
+
+@stored_type(write=lambda key: key.value, read=lambda _, name: SharedKey(name))
+class SharedKey(Enum):
+    """Entries that every scope of a step has, with equal values; no key of a user's equals one."""
+
+    BROADCAST = "broadcast"
 
 
 class Entry(dict[str, Any]):

@@ -26,6 +26,7 @@ from emberflow.events.output_tag import OutputTag, SideOutput
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.row import Row, RowKind
 from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo, TypeInformation
+from emberflow.operators.broadcast import BroadcastState, ReadOnlyBroadcastState
 from emberflow.operators.contexts import (
     ElementContext,
     PlainContext,
@@ -48,6 +49,8 @@ from emberflow.state.descriptors import (
 from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
 from emberflow.streams.all_windowed_stream import AllWindowedStream
 from emberflow.streams.async_data_stream import AsyncDataStream, AsyncRetryStrategy
+from emberflow.streams.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from emberflow.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from emberflow.streams.completable_future import CompletableFuture
 from emberflow.streams.connected_streams import ConnectedStreams
 from emberflow.streams.data_stream import DataStream, DataStreamSink
@@ -65,6 +68,7 @@ from emberflow.streams.functions import (
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
+    Partitioner,
     ProcessAllWindowFunction,
     ProcessFunction,
     ProcessWindowFunction,
@@ -95,6 +99,7 @@ from emberflow.streams.settings.state_backends import (
     PredefinedOptions,
     StateBackend,
 )
+from emberflow.streams.slot_sharing import MemorySize, SlotSharingGroup
 from emberflow.streams.types import Types
 from emberflow.streams.windowed_stream import WindowedStream
 from emberflow.windowing.assigners import (
@@ -139,6 +144,10 @@ __all__ = [
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryStrategy",
+    "BroadcastConnectedStream",
+    "BroadcastProcessFunction",
+    "BroadcastState",
+    "BroadcastStream",
     "BucketAssigner",
     "CheckpointConfig",
     "CheckpointStorage",
@@ -200,6 +209,7 @@ __all__ = [
     "JoinFunction",
     "JoinedStreams",
     "KeySelector",
+    "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
@@ -209,11 +219,13 @@ __all__ = [
     "MapFunction",
     "MapState",
     "MapStateDescriptor",
+    "MemorySize",
     "MergingWindowAssigner",
     "NeverTrigger",
     "NumberSequenceSource",
     "OutputFileConfig",
     "OutputTag",
+    "Partitioner",
     "PlainContext",
     "PredefinedOptions",
     "PrintSink",
@@ -225,6 +237,7 @@ __all__ = [
     "ProcessingTimeTrigger",
     "PurgingTrigger",
     "RateLimiterStrategy",
+    "ReadOnlyBroadcastState",
     "ReduceFunction",
     "ReducingState",
     "ReducingStateDescriptor",
@@ -242,6 +255,7 @@ __all__ = [
     "SinkWriter",
     "SlidingEventTimeWindows",
     "SlidingProcessingTimeWindows",
+    "SlotSharingGroup",
     "Source",
     "StateBackend",
     "StateTtlConfig",

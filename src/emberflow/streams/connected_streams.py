@@ -6,16 +6,21 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument, NotKeyed
-from emberflow.plan.specs import KeyedProcessSpec
-from emberflow.streams.data_stream import DataStream, method_of
+from emberflow.plan.graphs.partitioning import AS_SENT, Partitioner, PartitionerKind
+from emberflow.plan.graphs.stream_graph import StreamEdge
+from emberflow.plan.partition_specs import CoProcessSpec
+from emberflow.plan.specs import KeyedProcessSpec, function_name
+from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
+    KeyedCoProcessFunction,
     KeySelector,
     timer_method,
 )
 from emberflow.streams.keyed_stream import AsFlatMap, AsMap, KeyedStream
+from emberflow.streams.methods import method_of
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)
@@ -27,17 +32,13 @@ K2 = TypeVar("K2")
 class ConnectedStreams(Generic[T1, T2]):
     """Two streams side by side; made by `connect()`.
 
-    Two keyed streams share their state per key. Without keys, a co-function runs on either side by itself.
+    Two keyed streams share their state per key. If one of them has no keys, there is no keyed state and there are no timers,
+    but each task has one function object that sees the records of both.
     """
 
     def __init__(self, first: DataStream[T1], second: DataStream[T2]) -> None:
         if first._env is not second._env:
             raise InvalidArgument("connect() needs streams of one environment")
-        if isinstance(first, KeyedStream) != isinstance(second, KeyedStream):
-            raise NotKeyed(
-                "connect() got one keyed stream and one without keys",
-                way_out="call key_by() on both, or on neither",
-            )
         self._first = first
         self._second = second
 
@@ -53,48 +54,66 @@ class ConnectedStreams(Generic[T1, T2]):
     def map(self, func: CoMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
         """One result per record of either input."""
         first, second = method_of(func, "map1", "map()"), method_of(func, "map2", "map()")
-        if isinstance(self._first, KeyedStream):
-            return self._keyed("co_map", func, AsMap(first), AsMap(second))
-        return self._first.map(_Side(func, first)).union(self._second.map(_Side(func, second)))
+        return self._added("co_map", func, AsMap(first), AsMap(second))._typed(output_type)
 
     def flat_map(self, func: CoFlatMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
         """Any number of results per record of either input."""
         first, second = method_of(func, "flat_map1", "flat_map()"), method_of(func, "flat_map2", "flat_map()")
-        if isinstance(self._first, KeyedStream):
-            return self._keyed("co_flat_map", func, AsFlatMap(first), AsFlatMap(second))
-        return self._first.flat_map(_Side(func, first)).union(self._second.flat_map(_Side(func, second)))
+        return self._added("co_flat_map", func, AsFlatMap(first), AsFlatMap(second))._typed(output_type)
 
     def process(self, func: CoProcessFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
-        """Two inputs with timers and state per key; streams without keys raise `NotKeyed`."""
-        if not isinstance(self._first, KeyedStream):
+        """Two inputs with side outputs; with keys also state and timers.
+
+        A `KeyedCoProcessFunction` on streams without keys raises `NotKeyed`.
+
+        ```python
+        from collections.abc import Iterator
+
+        from emberflow.streams import CoProcessFunction, StreamExecutionEnvironment
+
+
+        class Announce(CoProcessFunction[str, int, str]):
+            def process_element1(self, value: str, ctx: CoProcessFunction.Context) -> Iterator[str]:
+                yield f"word {value}"
+
+            def process_element2(self, value: int, ctx: CoProcessFunction.Context) -> Iterator[str]:
+                yield f"number {value}"
+
+
+        env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+        both = env.from_collection(["a"]).connect(env.from_collection([1]))
+        assert sorted(both.process(Announce()).execute_and_collect()) == ["number 1", "word a"]
+        ```
+        """
+        if isinstance(func, KeyedCoProcessFunction) and not self._keyed:
             raise NotKeyed(
-                "process() on connected streams needs keys: without them the two inputs never meet",
-                way_out="call key_by() on both streams before connect()",
+                f"{function_name(func)} is a keyed function, but not both streams have keys",
+                way_out="call key_by() on both streams or on the connected streams, or use a CoProcessFunction",
             )
         first = method_of(func, "process_element1", "process()")
         second = method_of(func, "process_element2", "process()")
-        return self._keyed("co_process", func, first, second)
+        return self._added("co_process", func, first, second)._typed(output_type)
 
-    def _keyed(self, kind: str, func: Any, first: Any, second: Any) -> DataStream[Any]:
-        keyed_first: Any = self._first
-        keyed_second: Any = self._second
-        spec = KeyedProcessSpec(kind=kind, function=func, calls=(first, second), on_timer=timer_method(func))
-        edges = keyed_first._keyed_edges(0) + keyed_second._keyed_edges(1)
-        return DataStream(self._first._env, ((self._first._env._program.add(spec, edges, kind), None),))
+    @property
+    def _keyed(self) -> bool:
+        return isinstance(self._first, KeyedStream) and isinstance(self._second, KeyedStream)
+
+    def _added(self, kind: str, func: Any, first: Any, second: Any) -> DataStream[Any]:
+        streams: list[Any] = [self._first, self._second]
+        if self._keyed:
+            spec = KeyedProcessSpec(
+                kind=kind, function=func, calls=(first, second), on_timer=timer_method(func)
+            )
+            edges = streams[0]._keyed_edges(0) + streams[1]._keyed_edges(1)
+        else:
+            spec = CoProcessSpec(kind=f"unkeyed_{kind}", function=func, calls=(first, second))
+            edges = partitioned_edges(streams[0], 0) + partitioned_edges(streams[1], 1)
+        return self._first._added(spec, edges, kind)
 
 
-class _Side:
-    """One half of a co-function, with its life cycle."""
-
-    def __init__(self, function: Any, call: Any) -> None:
-        self._function = function
-        self._call = call
-
-    def open(self, runtime_context: Any) -> None:
-        self._function.open(runtime_context)
-
-    def close(self) -> None:
-        self._function.close()
-
-    def __call__(self, value: Any) -> Any:
-        return self._call(value)
+def partitioned_edges(stream: DataStream[Any], input_index: int) -> tuple[StreamEdge, ...]:
+    """Into a step without keys that heads a stage of its own. A keyed stream stays partitioned by its key."""
+    if not isinstance(stream, KeyedStream):
+        return stream._edges(AS_SENT, input_index)
+    by_key = Partitioner(kind=PartitionerKind.HASH, key=stream._key_selector, name=stream._key_name)
+    return stream._edges(by_key, input_index)

@@ -14,6 +14,7 @@ from emberflow.events.output_tag import OutputTag
 from emberflow.events.types.object_types import declared_type
 from emberflow.events.types.type_information import PickledBytesTypeInfo, TypeInformation
 from emberflow.plan.graphs.declared_types import common_type
+from emberflow.plan.graphs.partitioning import BY_CHANNEL, Partitioner, PartitionerKind, PartitionSpec
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import (
     FilterSpec,
@@ -35,11 +36,13 @@ from emberflow.streams.functions import (
 )
 from emberflow.streams.key_selectors import key_selector_of
 from emberflow.streams.methods import Projection, method_of
+from emberflow.streams.physical_partitioning import PhysicalPartitioning
 from emberflow.streams.step_settings import StepSettings
 from emberflow.windowing.assigners import WindowAssigner
 
 if TYPE_CHECKING:
     from emberflow.streams.all_windowed_stream import AllWindowedStream
+    from emberflow.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
     from emberflow.streams.connected_streams import ConnectedStreams
     from emberflow.streams.environment import StreamExecutionEnvironment
     from emberflow.streams.joined_streams import CoGroupedStreams, JoinedStreams
@@ -54,7 +57,7 @@ Outlet = tuple[int, str | None]
 """(step, side output)"""
 
 
-class DataStream(StepSettings, Generic[T]):
+class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
     """A stream of records of type `T`; every method adds a step to the program, nothing runs before `execute()`.
 
     Made by a source of the environment, or by a step of another stream. Functions are callables or objects of the
@@ -189,7 +192,7 @@ class DataStream(StepSettings, Generic[T]):
         """Event time from here on; earlier watermarks are replaced."""
         if watermark_strategy.generator is None:
             return self._step(TimestampsSpec(strategy=watermark_strategy), "timestamps")
-        edges = tuple(StreamEdge(source=node, side_tag=tag, by_channel=True) for node, tag in self._outlets)
+        edges = self._edges(BY_CHANNEL)
         return self._added(WatermarkGeneratorSpec(strategy=watermark_strategy), edges, "watermarks")
 
     @overload
@@ -239,14 +242,22 @@ class DataStream(StepSettings, Generic[T]):
             outlets += stream._outlets
         return DataStream(self._env, outlets)
 
-    def connect(self, ds: DataStream[R]) -> ConnectedStreams[T, R]:
-        """Two streams of different types side by side, for co-functions.
+    @overload
+    def connect(self, ds: DataStream[R]) -> ConnectedStreams[T, R]: ...
+    @overload
+    def connect(self, ds: BroadcastStream[R]) -> BroadcastConnectedStream[T, R]: ...
+    def connect(
+        self, ds: DataStream[R] | BroadcastStream[R]
+    ) -> ConnectedStreams[T, R] | BroadcastConnectedStream[T, R]:
+        """Two streams of different types side by side, for co-functions; or this one beside a broadcast stream.
 
-        Raises `NotKeyed` if one of them is keyed and the other is not, `InvalidArgument` if `ds` belongs to another
-        environment.
+        Raises `InvalidArgument` if `ds` belongs to another environment.
         """
+        from emberflow.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
         from emberflow.streams.connected_streams import ConnectedStreams
 
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds)
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream[R]) -> JoinedStreams[T, R]:
@@ -277,8 +288,8 @@ class DataStream(StepSettings, Generic[T]):
             raise InvalidArgument(
                 f"sink_to() needs a Sink, not {type(sink).__name__}", way_out="use add_sink() for a function"
             )
-        edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets)
-        return DataStreamSink(self._env, self._env._program.add(SinkSpec(sink=sink), edges, sink.describe()))
+        added = self._env._program.add(SinkSpec(sink=sink), self._edges(), sink.describe())
+        return DataStreamSink(self._env, added)
 
     def add_sink(self, sink_func: SinkFunction[T] | Sink[T] | Callable[[T], object]) -> DataStreamSink:
         """Calls a `SinkFunction` or a plain `function(value)` for every record, at least once; or writes to a `Sink`."""
@@ -330,9 +341,17 @@ class DataStream(StepSettings, Generic[T]):
 
     # how steps are added
 
+    def _partitioned(self, kind: PartitionerKind, **parts: Any) -> DataStream[Any]:
+        partitioner = Partitioner(kind=kind, **parts)
+        return self._added(PartitionSpec(partitioner=partitioner), self._edges(), kind.value)
+
     def _step(self, spec: Spec, name: str) -> DataStream[Any]:
-        return self._added(
-            spec, tuple(StreamEdge(source=node, side_tag=tag) for node, tag in self._outlets), name
+        return self._added(spec, self._edges(), name)
+
+    def _edges(self, partitioner: Partitioner | None = None, input_index: int = 0) -> tuple[StreamEdge, ...]:
+        return tuple(
+            StreamEdge(source=node, side_tag=tag, input_index=input_index, partitioner=partitioner)
+            for node, tag in self._outlets
         )
 
     def _added(self, spec: Spec, edges: tuple[StreamEdge, ...], name: str) -> DataStream[Any]:
@@ -352,7 +371,13 @@ class DataStream(StepSettings, Generic[T]):
     def _only(self, what: str) -> int:
         if len(self._outlets) != 1:
             raise InvalidArgument(f"{what} belongs to one step; call it before union()")
-        return self._outlets[0][0]
+        program, step = self._env._program, self._outlets[0][0]
+        if isinstance(program.node(step).spec, PartitionSpec):
+            raise InvalidArgument(
+                f"{what} belongs to a step, but {program.node(step).name}() is none",
+                way_out="call it before the partitioner, or on the step behind it",
+            )
+        return step
 
 
 class DataStreamSink(StepSettings):

@@ -7,7 +7,7 @@ import queue
 import time
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.connectors.collection import CollectionSource
@@ -34,6 +34,7 @@ from emberflow.streams.program import Program, announce_parallelism
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
 from emberflow.streams.settings.configuration import Configuration
 from emberflow.streams.settings.environment_settings import EnvironmentSettings
+from emberflow.streams.slot_sharing import SlotSharingGroup
 from emberflow.streams.tracebacks import user_frames_only
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         parallelism: int | None = None,
     ) -> None:
         super().__init__(checkpoint_dir, parallelism)
-        self._program = Program()
+        self._program = Program(parallelism)
         self._engine_choice = engine
         self._engine: Engine | None = None
         self._engine_options = {"spark": spark, "master": master or os.environ.get("EMBERFLOW_MASTER")}
@@ -87,6 +88,23 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         if configuration is not None:
             env.configure(configuration)
         return env
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """How many tasks work side by side; `--parallelism` on the command line wins."""
+        super().set_parallelism(parallelism)
+        self._program.parallelism = parallelism
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups."""
+        wanted = super().get_max_parallelism()
+        while self._max_parallelism is None and wanted < self._program.highest_parallelism:
+            wanted *= 2
+        return wanted
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
+        """Accepted: neither engine has slots."""
+        return self
 
     # sources
 

@@ -81,6 +81,14 @@ AnyKey = KeySelector[A, R] | Callable[[A], R]
 """A function object, or a plain callable."""
 
 
+class Partitioner(Generic[K]):
+    """Chooses the task of a record, for `partition_custom()`."""
+
+    def partition(self, key: K, num_partitions: int) -> int:
+        """Returns the number of a task, from 0 to `num_partitions` - 1."""
+        raise NotImplementedError("partition() must be overridden")
+
+
 class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """An accumulator that grows with every value and is turned into a result at the end."""
 
@@ -150,7 +158,8 @@ class CoFlatMapFunction(Function, Generic[IN1, IN2, OUT]):
 
 
 class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
-    """Two inputs, one state: both keyed by the same key."""
+    """Two inputs, one function object per task. If both are keyed, they share state and timers per key; without keys the
+    context has neither: registering a timer raises `NotKeyed`."""
 
     Context = ElementContext
     OnTimerContext = ElementContext
@@ -174,8 +183,9 @@ class KeyedCoProcessFunction(CoProcessFunction[IN1, IN2, OUT], Generic[K, IN1, I
 def timer_method(func: Any) -> Callable[[int, Any], Any] | None:
     """`on_timer` of a function object; None if it has only the one that does nothing."""
     found = getattr(func, "on_timer", None)
-    bases: tuple[Any, ...] = (KeyedProcessFunction, CoProcessFunction)
-    inherited = getattr(found, "__func__", None) in [base.on_timer for base in bases]
+    function = getattr(found, "__func__", None)
+    # The base classes' own does nothing.
+    inherited = getattr(function, "__module__", "").rpartition(".")[0] == __package__
     return None if inherited else found
 
 
@@ -249,6 +259,7 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "MapFunction",
+    "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessWindowFunction",

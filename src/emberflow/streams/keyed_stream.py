@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 from emberflow.errors import InvalidArgument
 from emberflow.events.types.type_information import TypeInformation
 from emberflow.events.types.typed_call import typed_call
+from emberflow.plan.graphs.partitioning import PartitionerKind
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
 from emberflow.streams.aggregations import Aggregation, Field
@@ -236,6 +237,12 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         raise InvalidArgument(
             f"{what} sets something of a step, and key_by() is none",
             way_out=f"call {what} before key_by(), or on what the next step returns",
+        )
+
+    def _partitioned(self, kind: PartitionerKind, **parts: Any) -> DataStream[Any]:
+        raise InvalidArgument(
+            f"{kind.value}() cannot replace the partitioning of a keyed stream",
+            way_out="call it on the stream before key_by(), or on a step behind it",
         )
 
     def _keyed_edges(self, input_index: int = 0) -> tuple[StreamEdge, ...]:

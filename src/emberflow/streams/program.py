@@ -10,6 +10,7 @@ from typing import Any
 from emberflow.errors import InvalidArgument
 from emberflow.events.types.type_information import TypeInformation
 from emberflow.plan.graphs.declared_types import type_of
+from emberflow.plan.graphs.partitioning import PartitionSpec
 from emberflow.plan.graphs.stream_graph import (
     StreamEdge,
     StreamGraph,
@@ -19,6 +20,7 @@ from emberflow.plan.graphs.stream_graph import (
     derive_uid,
 )
 from emberflow.plan.specs import SinkSpec, Spec
+from emberflow.streams.frozen_edges import FrozenEdges
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -36,7 +38,9 @@ def caller_location() -> str:
 class Program:
     """The steps of one environment, in the order in which they were added."""
 
-    def __init__(self) -> None:
+    def __init__(self, parallelism: int | None = None) -> None:
+        self.parallelism = parallelism
+        """That of the environment, if the program sets it."""
         self._nodes: list[StreamNode] = []
         self._explicit: dict[int, str] = {}
 
@@ -51,6 +55,9 @@ class Program:
         )
         self._nodes.append(node)
         return node.id
+
+    def node(self, node_id: int) -> StreamNode:
+        return self._nodes[node_id]
 
     def change(self, node_id: int, **fields: Any) -> None:
         """`name`, `parallelism`, chaining flags of a step."""
@@ -80,6 +87,10 @@ class Program:
         return [node.spec for node in self._nodes]
 
     @property
+    def highest_parallelism(self) -> int:
+        return max((node.parallelism or 1 for node in self._nodes), default=1)
+
+    @property
     def last(self) -> int:
         return len(self._nodes) - 1
 
@@ -94,13 +105,15 @@ class Program:
         Without `chaining` no step shares a task with another one; without `derive_uids` each needs a `uid()`.
         """
         kept = self._with_ancestors(wanted) if wanted is not None else set(range(len(self._nodes)))
+        kept = {old for old in kept if not isinstance(self._nodes[old].spec, PartitionSpec)}
+        edges = FrozenEdges(self._nodes, self.parallelism)
         renumbered = {old: new for new, old in enumerate(sorted(kept))}
         uids: list[str] = []
         ordinals: dict[tuple[str, ...], int] = {}
         nodes: list[StreamNode] = []
         for old in sorted(kept):
             node = self._nodes[old]
-            inputs = tuple(replace(edge, source=renumbered[edge.source]) for edge in node.inputs)
+            inputs = tuple(replace(edge, source=renumbered[edge.source]) for edge in edges.into(old))
             identity = counting(inputs, uids)
             signature = (node.spec.kind, *(uids[edge.source] for edge in identity))
             ordinal = ordinals.get(signature, 0)

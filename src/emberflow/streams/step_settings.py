@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.streams.slot_sharing import SlotSharingGroup
 
 if TYPE_CHECKING:
     from emberflow.streams.environment import StreamExecutionEnvironment
@@ -58,14 +59,40 @@ class StepSettings:
         )
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """How many tasks run this step; less than 1 raises `InvalidArgument`."""
+        """How many tasks run this step; less than 1 raises `InvalidArgument`.
+
+        A step without keys whose parallelism differs from that of the step before gets its records in turn, as behind
+        `rebalance()`. Sinks write in the tasks of the step before them. On Spark all keyed steps have the parallelism of the
+        environment.
+        """
         if parallelism < 1:
             raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
+        node = self._env._program.node(self._only("set_parallelism()"))
+        if node.max_parallelism == 1 and parallelism > 1:
+            raise InvalidArgument(
+                f"step {node.name!r} cannot have a parallelism of {parallelism}",
+                way_out="leave out force_non_parallel() or set_max_parallelism(1)",
+            )
         return self._set("set_parallelism()", parallelism=parallelism)
 
     def force_non_parallel(self) -> Self:
-        """One task runs this step."""
-        return self._set("force_non_parallel()", parallelism=1)
+        """One task runs this step, now and after later changes of the parallelism."""
+        return self._set("force_non_parallel()", parallelism=1, max_parallelism=1)
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """The highest parallelism the step may have. The number of key groups is that of the environment."""
+        if not 1 <= max_parallelism <= 32768:
+            raise InvalidArgument(
+                f"the maximum parallelism must be between 1 and 32768, got {max_parallelism}"
+            )
+        return self._set("set_max_parallelism()", max_parallelism=max_parallelism)
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
+        """Accepted and shown in plans: neither engine has slots. On Spark, cores and memory of tasks are settings of the
+        session."""
+        given: Any = slot_sharing_group
+        group = given.get_name() if isinstance(given, SlotSharingGroup) else given
+        return self._set("slot_sharing_group()", slot_sharing_group=group)
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Kept for PyFlink's programs: records are not held back in network buffers."""

@@ -111,7 +111,7 @@ class OperatorHarness:
     ) -> None:
         self.clock = clock or ManualClock()
         graph = _compile(build, inputs)
-        keyed = [stage for stage in graph.stages if stage.kind is StageKind.KEYED]
+        keyed = [stage for stage in graph.stages if stage.kind is not StageKind.SOURCE]
         if len(keyed) > 1:
             raise InvalidArgument(f"a harness drives one stage, but the program has {len(keyed)} keyed ones")
         stage = keyed[0] if keyed else graph.stages[0]

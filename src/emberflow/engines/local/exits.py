@@ -9,6 +9,7 @@ from emberflow.engines.local.queues import Inbox, Item
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.operator import take
+from emberflow.operators.routing import Router, make_router
 from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange
 
@@ -29,22 +30,38 @@ class ExchangeExit:
     """Partitions records over the inboxes of the next stage; broadcasts watermarks to all of them."""
 
     def __init__(
-        self, exchange: Exchange, channel: int, inboxes: Sequence[Inbox], groups: KeyGroups, hold: Hold
+        self,
+        exchange: Exchange,
+        channel: int,
+        channels: int,
+        inboxes: Sequence[Inbox],
+        groups: KeyGroups,
+        hold: Hold,
     ) -> None:
+        """`channels` is the number of tasks that send."""
         self._exchange = exchange
         self._channel: ChannelId = (exchange.id, channel)
         self._inboxes = inboxes
         self._groups = groups
         self._hold = hold
         self._held = MIN_WATERMARK
+        self._channels = channels
+        self._router = make_router(exchange, len(inboxes), groups)
+        if self._router is not None:
+            self._router.begin(channel, channels)
 
     def select_channel(self, channel: int) -> None:
         self._channel = (self._exchange.id, channel)
+        if self._router is not None:
+            self._router.begin(channel, self._channels)
 
     def on_batch(self, batch: Batch) -> None:
         if self._hold is not Hold.NOT and batch.watermarks is not None:
             self._held = max(self._held, batch.watermarks[-1])
             batch = Batch(batch.values, batch.timestamps, None, batch.keys)
+        if self._router is not None:
+            self._route(self._router, batch)
+            return
         if len(self._inboxes) == 1:
             self._put(0, batch, None)
             return
@@ -73,6 +90,14 @@ class ExchangeExit:
             held, self._held = self._held, MIN_WATERMARK
             for subtask in range(len(self._inboxes)):
                 self._put(subtask, _EMPTY, held)
+
+    def _route(self, router: Router, batch: Batch) -> None:
+        if router.to_all:
+            for subtask in range(len(self._inboxes)):
+                self._put(subtask, batch, None)
+            return
+        for subtask, part in router.parts(batch):
+            self._put(subtask, part, None)
 
     def _owner(self, channel: ChannelId) -> int:
         return self._groups[channel] * len(self._inboxes) // self._groups.max_parallelism

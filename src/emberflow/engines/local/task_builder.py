@@ -13,9 +13,9 @@ from emberflow.engines.job.call_service import LoopCalls
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
 from emberflow.engines.local.exits import ExchangeExit, Hold
 from emberflow.engines.local.sinks import SinkExit
+from emberflow.engines.local.stored_scopes import owned, share
 from emberflow.engines.local.tasks import KeyedTask, SourceTask, Task
 from emberflow.event_time.clock import Clock
-from emberflow.events.batch import MAX_WATERMARK
 from emberflow.events.fence import NO_FENCE, Fence
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.admission.gate import MemoryLedgers
@@ -217,7 +217,7 @@ class TaskBuilder:
         )
         # From last to first, so that a stage's targets have inboxes when it is wired.
         for stage in sorted(graph.stages, key=lambda item: -item.level):
-            if stage.kind is StageKind.KEYED:
+            if stage.kind is not StageKind.SOURCE:
                 self._keyed(stage)
         for stage in graph.stages:
             if stage.kind is StageKind.SOURCE:
@@ -228,7 +228,12 @@ class TaskBuilder:
         def make_exchange(exchange: Exchange, channel: int) -> ExchangeExit:
             inboxes = self._inboxes[exchange.target_stage]
             return ExchangeExit(
-                exchange, channel, inboxes, self._groups, Hold.UNTIL_END if self._batch else hold
+                exchange,
+                channel,
+                self._channels[stage.id],
+                inboxes,
+                self._groups,
+                Hold.UNTIL_END if self._batch else hold,
             )
 
         def make_sink(node: StreamNode) -> SinkExit:
@@ -282,7 +287,7 @@ class TaskBuilder:
         idle = {
             item.id: self._idle[item.id] for item in self._graph.inputs_of(stage.id) if item.id in self._idle
         }
-        scopes = self._scopes(node, count, channels, idle)
+        scopes = self._scopes(stage, count, channels, idle)
         made: list[KeyedTask] = []
         for subtask in range(count):
             part, exits = self._task_parts(stage, subtask, count, Hold.NOT)
@@ -317,8 +322,9 @@ class TaskBuilder:
         ]
 
     def _scopes(
-        self, node: StreamNode, count: int, channels: list[ChannelId], idle: dict[int, int]
+        self, stage: Stage, count: int, channels: list[ChannelId], idle: dict[int, int]
     ) -> list[Scope]:
+        node, keyed = self._graph.stream_graph.node(stage.head), stage.kind is StageKind.KEYED
         stored = self._restored.scopes.get(node.uid) if self._restored else None
         if self._start is not None:
             stored = [self._start.scope(node.uid, channels)]
@@ -331,9 +337,12 @@ class TaskBuilder:
         for subtask in range(count):
 
             def owns(key: Any, subtask: int = subtask) -> bool:
+                if not keyed:
+                    return key == subtask
                 return self._groups[key] * count // self._config.max_parallelism == subtask
 
-            saved = _share(stored, owns, set(channels)) if stored else None
+            numbered = None if keyed else (subtask, count)
+            saved = share(stored, owns, set(channels), numbered) if stored else None
             if saved is not None and stored is not None and len(stored) == count:
                 saved = replace(
                     saved,
@@ -347,7 +356,7 @@ class TaskBuilder:
                     idle_ms=idle,
                     clock=self._clock,
                     saved=saved,
-                    entries={key: entry for key, entry in entries.items() if count == 1 or owns(key)},
+                    entries=entries if count == 1 else owned(entries, owns),
                     loader=self._store.loader(node.uid),
                     pages=pages,
                     owns=owns,
@@ -356,41 +365,3 @@ class TaskBuilder:
             )
         made[0].dropped.extend(leftovers)
         return made
-
-
-def _share(stored: list[SavedScope], owns: Callable[[Any], bool], channels: set[ChannelId]) -> SavedScope:
-    """One subtask's share of what all subtasks of the stage had stored; the parallelism may have changed."""
-
-    def timers(field: str) -> list[tuple[int, list[Any]]]:
-        return [
-            (time_ms, kept)
-            for scope in stored
-            for time_ms, keys in getattr(scope, field) or ()
-            if (kept := [key for key in keys if owns(key)])
-        ]
-
-    def merged(pairs: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
-        by_time: dict[int, list[Any]] = {}
-        for time_ms, keys in pairs:
-            by_time.setdefault(time_ms, []).extend(keys)
-        return sorted(by_time.items())
-
-    same = {channel for channel, _, _ in stored[0].channels} == channels
-    watermark = min(scope.watermark for scope in stored)
-    ended = all(scope.ended for scope in stored)
-    if same:
-        lowest: dict[ChannelId, int] = {}
-        for channel, mark, _ in (item for scope in stored for item in scope.channels):
-            lowest[channel] = min(mark, lowest.get(channel, MAX_WATERMARK))
-        kept = [(channel, lowest[channel], active_ms) for channel, _, active_ms in stored[0].channels]
-    else:
-        kept = [(channel, MAX_WATERMARK if ended else watermark, 0) for channel in channels]
-    return SavedScope(
-        watermark=watermark,
-        channels=kept,
-        event_timers=merged(timers("event_timers")),
-        processing_timers=merged(timers("processing_timers")),
-        cleanup=merged(timers("cleanup")),
-        ended=ended,
-        parked=[(key, action) for scope in stored for key, action in scope.parked if owns(key)],
-    )

@@ -29,11 +29,10 @@ def render(graph: JobGraph, form: Form | str) -> str:
 def to_text(graph: JobGraph) -> str:
     lines = [f"job {graph.name!r}: {len(graph.stages)} stages, {len(graph.exchanges)} shuffles"]
     for stage in graph.stages:
-        into = [
-            f"stage {item.source_stage} by {'channel' if item.edge.by_channel else item.edge.key_name}"
-            for item in graph.inputs_of(stage.id)
-        ]
-        lines.append(f"stage {stage.id} ({stage.kind.value})" + (f" <- {', '.join(into)}" if into else ""))
+        into = [f"stage {item.source_stage} by {item.edge.label}" for item in graph.inputs_of(stage.id)]
+        tasks = graph.stream_graph.node(stage.head).parallelism
+        kind = stage.kind.value + ("" if tasks is None else f", {tasks} task{'s' if tasks > 1 else ''}")
+        lines.append(f"stage {stage.id} ({kind})" + (f" <- {', '.join(into)}" if into else ""))
         for chain in stage.chains:
             for position, node_id in enumerate(chain):
                 node = graph.stream_graph.node(node_id)
@@ -42,7 +41,10 @@ def to_text(graph: JobGraph) -> str:
 
 
 def _label(node: StreamNode) -> str:
-    details = ", ".join(f"{name}={value}" for name, value in node.describe().items())
+    described = node.describe()
+    if node.slot_sharing_group is not None:
+        described["slot_sharing_group"] = f"{node.slot_sharing_group} (no effect)"
+    details = ", ".join(f"{name}={value}" for name, value in described.items())
     where = f"  at {node.location}" if node.location else ""
     return f"{node.name} [{node.uid}] {node.spec.kind}({details}){where}"
 
@@ -60,7 +62,7 @@ def to_mermaid(graph: JobGraph) -> str:
         lines.append("  end")
     for item in graph.exchanges:
         target = graph.stages[item.target_stage]
-        label = "channel" if item.edge.by_channel else _escape(item.edge.key_name or "key")
+        label = _escape(item.edge.label or "key")
         lines.append(
             f'  s{item.source_stage}n{item.edge.source} ==>|"by {label}"| s{item.target_stage}n{target.head}'
         )

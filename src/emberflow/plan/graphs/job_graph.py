@@ -1,8 +1,8 @@
 """The job graph: the stream graph cut at its shuffles.
 
-A *stage* runs without a shuffle: a source or a keyed step, and every step after it up to the next shuffle. A step
-without keys after a union belongs to every stage that feeds it. An *exchange* carries records from one stage to the
-keyed head of another. Stages are numbered so that an exchange always leads to a higher level.
+A *stage* runs without a shuffle: a source, a keyed step or a step behind a partitioner, and every step after it up to the
+next shuffle. A step without keys after a union belongs to every stage that feeds it. An *exchange* carries records from one
+stage to the head of another. Stages are numbered so that an exchange always leads to a higher level.
 Within a stage, `chains` are Flink's job vertices: steps that would share one task.
 """
 
@@ -20,6 +20,8 @@ from emberflow.plan.specs import SinkSpec, SourceSpec, StepTraits, TimestampsSpe
 class StageKind(Enum):
     SOURCE = "source"
     KEYED = "keyed"
+    PARTITIONED = "partitioned"
+    """Its tasks are numbered and have no keys; each has function objects of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,13 @@ class JobGraph:
                 for stage in self.stages
             ],
             "exchanges": [
-                {"id": item.id, "from": item.source_stage, "to": item.target_stage, "key": item.edge.key_name}
+                {
+                    "id": item.id,
+                    "from": item.source_stage,
+                    "to": item.target_stage,
+                    "key": item.edge.key_name,
+                    "partitioner": None if item.edge.partitioner is None else item.edge.partitioner.label,
+                }
                 for item in self.exchanges
             ],
         }
@@ -135,7 +143,7 @@ def compile_graph(graph: StreamGraph) -> JobGraph:
     stages = tuple(
         Stage(
             id=numbers[head.id],
-            kind=StageKind.KEYED if head.inputs else StageKind.SOURCE,
+            kind=_kind(head),
             level=levels[head.id],
             head=head.id,
             nodes=members[head.id][0],
@@ -149,6 +157,13 @@ def compile_graph(graph: StreamGraph) -> JobGraph:
 
 def _is_head(node: StreamNode) -> bool:
     return not node.inputs or any(edge.shuffles for edge in node.inputs)
+
+
+def _kind(head: StreamNode) -> StageKind:
+    if not head.inputs:
+        return StageKind.SOURCE
+    keyed = any(edge.key_name is not None or edge.by_channel for edge in head.inputs)
+    return StageKind.KEYED if keyed else StageKind.PARTITIONED
 
 
 def _members(graph: StreamGraph, head: StreamNode) -> tuple[tuple[int, ...], tuple[Link, ...]]:
@@ -190,6 +205,11 @@ def _chains(
             chain_of[node_id] = [node_id]
             chains.append(chain_of[node_id])
     return tuple(tuple(chain) for chain in chains)
+
+
+def tasks_of(graph: JobGraph, stage: Stage, parallelism: int) -> int:
+    """How many tasks a partitioned stage has; `parallelism` is that of the environment."""
+    return graph.stream_graph.node(stage.head).parallelism or parallelism
 
 
 def source_of(graph: JobGraph, stage: Stage) -> SourceSpec:

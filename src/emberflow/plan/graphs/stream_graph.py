@@ -14,16 +14,19 @@ from typing import Any
 from emberflow.errors import DuplicateUid, InvalidArgument
 from emberflow.events.identity import text_identity
 from emberflow.events.types.type_information import TypeInformation
+from emberflow.plan.graphs.partitioning import BY_CHANNEL, Partitioner, PartitionerKind
 from emberflow.plan.specs import DescribedSpec, SourceSpec, Spec, function_name
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 knew no partitioners but the channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamEdge:
     """From an upstream node (or one of its side outputs) into an input of a node.
 
-    `key` is the selector of a keyed edge; `by_channel` keys records by the channel they came through.
+    `key` is the selector of a keyed edge. An edge with a `partitioner` sends records to numbered tasks. One with neither
+    stays within the task.
     """
 
     source: int
@@ -31,11 +34,33 @@ class StreamEdge:
     input_index: int = 0
     key: Callable[[Any], Any] | None = None
     key_name: str | None = None
-    by_channel: bool = False
+    partitioner: Partitioner | None = None
 
     @property
     def shuffles(self) -> bool:
-        return self.key_name is not None or self.by_channel
+        return self.key_name is not None or self.partitioner is not None
+
+    @property
+    def by_channel(self) -> bool:
+        return self.partitioner is not None and self.partitioner.kind is PartitionerKind.CHANNEL
+
+    @property
+    def broadcasts(self) -> bool:
+        return self.partitioner is not None and self.partitioner.kind is PartitionerKind.BROADCAST
+
+    @property
+    def hashes(self) -> bool:
+        return self.partitioner is not None and self.partitioner.kind is PartitionerKind.HASH
+
+    @property
+    def selector(self) -> Callable[[Any], Any] | None:
+        """What the key of a record is, for a keyed edge or for the partitioner."""
+        return self.key if self.partitioner is None else self.partitioner.key
+
+    @property
+    def label(self) -> str | None:
+        """How records are distributed, for plans; None within a task."""
+        return self.key_name if self.partitioner is None else self.partitioner.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +72,8 @@ class StreamNode:
     inputs: tuple[StreamEdge, ...] = ()
     location: str = ""
     parallelism: int | None = None
+    max_parallelism: int | None = None
+    slot_sharing_group: str | None = None
     starts_chain: bool = False
     never_chains: bool = False
     output_type: TypeInformation[Any] | None = None
@@ -89,6 +116,8 @@ class StreamGraph:
                     "details": node.describe(),
                     "location": node.location,
                     "parallelism": node.parallelism,
+                    "max_parallelism": node.max_parallelism,
+                    "slot_sharing_group": node.slot_sharing_group,
                     "starts_chain": node.starts_chain,
                     "never_chains": node.never_chains,
                     "inputs": [
@@ -97,7 +126,7 @@ class StreamGraph:
                             "side_tag": edge.side_tag,
                             "input": edge.input_index,
                             "key": edge.key_name,
-                            "by_channel": edge.by_channel,
+                            "partitioner": None if edge.partitioner is None else edge.partitioner.label,
                         }
                         for edge in node.inputs
                     ],
@@ -113,7 +142,7 @@ class StreamGraph:
     def from_json(text: str) -> StreamGraph:
         """A graph for display: its steps are described, not runnable."""
         data = json.loads(text)
-        if data.get("format") != FORMAT_VERSION:
+        if data.get("format") not in (1, FORMAT_VERSION):
             raise InvalidArgument(f"a stream graph of format {data.get('format')!r} cannot be read")
         return StreamGraph(name=data["name"], nodes=tuple(_node(item) for item in data["nodes"]))
 
@@ -126,6 +155,8 @@ def _node(item: dict[str, Any]) -> StreamNode:
         spec=DescribedSpec(kind=item["kind"], details=tuple(item["details"].items()), is_keyed=item["keyed"]),
         location=item["location"],
         parallelism=item["parallelism"],
+        max_parallelism=item.get("max_parallelism"),
+        slot_sharing_group=item.get("slot_sharing_group"),
         starts_chain=item["starts_chain"],
         never_chains=item["never_chains"],
         inputs=tuple(
@@ -134,11 +165,18 @@ def _node(item: dict[str, Any]) -> StreamNode:
                 side_tag=edge["side_tag"],
                 input_index=edge["input"],
                 key_name=edge["key"],
-                by_channel=edge["by_channel"],
+                partitioner=_partitioner(edge),
             )
             for edge in item["inputs"]
         ),
     )
+
+
+def _partitioner(edge: dict[str, Any]) -> Partitioner | None:
+    if "by_channel" in edge:
+        return BY_CHANNEL if edge["by_channel"] else None
+    kind, _, name = (edge["partitioner"] or "").partition("(")
+    return Partitioner(kind=PartitionerKind(kind), name=name.removesuffix(")")) if kind else None
 
 
 ASIDE = "aside:"

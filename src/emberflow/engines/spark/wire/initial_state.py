@@ -37,7 +37,12 @@ def driver_rows(
     for stage in stages:
         uid = spec.graph.stream_graph.node(stage.head).uid
         clock = encode(start.clock(uid, spec.input_channels(stage.id)))
-        rows.extend((kg, stage.id, _CLOCK, clock) for kg in numbers)
+        rows.extend((numbers[group], stage.id, _CLOCK, clock) for group in spec.groups_of(stage.id))
+        if uid in start.steps and spec.graph.traits_of(stage).shares_state:
+            for key, values in start.reader.shared(uid):
+                body = pack_entry(encode(key), encode(values))
+                kind = int(FrameKind.ENTRIES)
+                rows.extend((numbers[group], stage.id, kind, body) for group in spec.groups_of(stage.id))
         if uid in start.steps and start.reader.manifest.steps[uid].kind == GENERATOR:
             groups = KeyGroups(spec.max_parallelism)
             for key, entry in start.entries(uid):
@@ -67,6 +72,8 @@ def read_files(path: str, max_parallelism: int, parallelism: int, batches: Itera
     for batch in batches:
         for name, stage in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
             for frame in reader.frames_of(name):
+                if frame.kind is FrameKind.SHARED:
+                    continue  # The driver has sent it to every group.
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array([numbers[frame.group]], pa.int32()),

@@ -20,7 +20,7 @@ from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.events.fence import NO_FENCE, Fence
 from emberflow.operators.watermark_merge import ChannelId
-from emberflow.plan.graphs.job_graph import JobGraph, idle_timeouts
+from emberflow.plan.graphs.job_graph import JobGraph, StageKind, idle_timeouts, tasks_of
 from emberflow.plan.specs import SourceSpec
 
 
@@ -72,6 +72,24 @@ class JobSpec:
             for item in self.graph.inputs_of(stage_id)
             for channel in range(self.channels[item.source_stage])
         ]
+
+    def tasks_of(self, stage_id: int) -> int | None:
+        """The number of tasks of a partitioned stage, which are its first key groups; None for other stages."""
+        stage = self.graph.stages[stage_id]
+        if stage.kind is not StageKind.PARTITIONED:
+            return None
+        return tasks_of(self.graph, stage, self.parallelism)
+
+    def groups_of(self, stage_id: int) -> range:
+        """The key groups of a stage."""
+        return range(self.tasks_of(stage_id) or self.max_parallelism)
+
+    @property
+    def leading_groups(self) -> frozenset[int]:
+        """One key group for each task of a keyed stage."""
+        return frozenset(
+            -(-task * self.max_parallelism // self.parallelism) for task in range(self.parallelism)
+        )
 
     @property
     def group_numbers(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The keyed stages of one level inside `transformWithState`: one call per key group and micro-batch.
+"""The keyed and partitioned stages of one level inside `transformWithState`: one call per key group and micro-batch.
 
 With awaited calls there are two phases: all groups of a partition start their calls first; a timer at the batch's own
 timestamp, which Spark fires after the last group, then waits for them. State is accessed on the task's thread only.
@@ -12,58 +12,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from emberflow.engines.spark.wire.initial_state import fill
-from emberflow.engines.spark.wire.job_spec import load_spec
 from emberflow.engines.spark.wire.packet_rows import LATE, PARKED, PacketRow, count_row
 from emberflow.engines.spark.worker.batch_record import RecordedState, TaskRecord, check_query
+from emberflow.engines.spark.worker.level_stages import LevelStages, OpenGroup, SparkTask, StageState
 from emberflow.engines.spark.worker.packet_delivery import deliver
-from emberflow.engines.spark.worker.packing import key_groups
-from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, decisions, open_stage
+from emberflow.engines.spark.worker.worker_process import decisions
 from emberflow.events.packets import Packet, decode_packet
 from emberflow.operators.group_layout import GroupLayout
-from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.scope import Scope
-from emberflow.operators.watermark_merge import ChannelId
 
 CLEANED_KEYS = 64
 """Keys of a group whose expired state is removed in one batch, beyond two for each record of the batch."""
 _LATEST_MS = 2**62
 """The latest time of Spark's timers: a pair of them must fit into 64 bits."""
-
-
-@dataclass(slots=True)
-class _Opened:
-    """A group that is being processed."""
-
-    layout: GroupLayout
-    scope: Scope
-    held: int | None
-    """The watermark at which the group was held back when it was stored."""
-
-
-class _StageState:
-    """One stage of the level with its Spark state variables."""
-
-    def __init__(
-        self,
-        number: int,
-        stage: WorkerStage,
-        variables: RecordedState,
-        channels: list[ChannelId],
-        idle: dict[int, int],
-    ) -> None:
-        assert stage.task.head is not None
-        self.number = number
-        self.stage = stage
-        self.head: KeyedOperator = stage.task.head
-        self.variables = variables
-        self.channels = channels
-        self.idle = idle
-        self.parked: list[PacketRow] = []
-        """Rows that report how many runs groups have parked."""
 
 
 class KeyedLevel:
@@ -73,10 +36,11 @@ class KeyedLevel:
         self._data = data
         self._stage_ids = stage_ids
         self._timed = timed
-        self._stages: dict[int, _StageState] = {}
+        self._stages: LevelStages = None  # pyright: ignore[reportAttributeAccessIssue]
         self._handle: Any = None
-        self._ended: set[int] = set()
-        self._open: dict[tuple[int, int], _Opened] = {}
+        self._ended: set[tuple[int, int | None]] = set()
+        """Stages, or tasks of partitioned stages, whose input has ended."""
+        self._open: dict[tuple[int, int], OpenGroup] = {}
         """(group, stage) of groups whose calls are in flight: their state is written in phase two."""
         self._left: set[tuple[int, int]] = set()
         """Groups that are finished in this batch."""
@@ -98,34 +62,21 @@ class KeyedLevel:
             number: RecordedState(number, make_value(f"hot{number}"), make_map(f"cold{number}"))
             for number in self._stage_ids
         }
-        spec = load_spec(self._data)
-        self._groups = key_groups(spec.max_parallelism)
-        self._numbers = {number: group for group, number in enumerate(spec.group_numbers)}
-        batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
-        opened = {number: open_stage(self._data, number, partition)[1] for number in variables}
-        for stage in opened.values():
-            # All of them first: none may receive completions of calls that another one has not abandoned yet.
-            stage.abandon()
-        for number, found in variables.items():
-            stage = opened[number]
-            found.known = stage.stored
-            stage.exits.new_batch(partition << 32, 0)
-            if stage.task.head is not None:
-                stage.task.head.failed = False
-                # Of an attempt that was given up, if any.
-                stage.task.head.take_late()
-            stage.begin_batch(batch_id, f"{self._stage_ids[0]}/{partition}", context.taskAttemptId())
-            self._stages[number] = _StageState(
-                number, stage, found, spec.input_channels(number), spec.idle_of(number)
-            )
-        self._pairs = any(state.head.parks for state in self._stages.values())
-        if spec.calls is not None and any(state.head.decides for state in self._stages.values()):
+        at = SparkTask(
+            partition=partition,
+            batch_id=int(context.getLocalProperty("streaming.sql.batchId") or 0),
+            attempt=context.taskAttemptId(),
+        )
+        self._stages = LevelStages(self._data, self._stage_ids, variables, at)
+        spec, keyed = self._stages.spec, self._stages.keyed.values()
+        self._pairs = any(state.head.parks for state in keyed)
+        if spec.calls is not None and any(state.head.decides for state in keyed):
             query = context.getLocalProperty("sql.streaming.queryId") or spec.job_id
             place = f"{self._stage_ids[0]}.{partition}"
             store = decisions(spec.calls)
             if spec.for_one_query:
                 check_query(store, query)
-            self._record = TaskRecord(store, query, spec.epoch_of(batch_id), place)
+            self._record = TaskRecord(store, query, spec.epoch_of(at.batch_id), place)
         # From now, not from the batch's timestamp: a repeated batch has an old one.
         self._deadline_s = time.monotonic() + spec.deadline_ms / 1000
 
@@ -137,14 +88,14 @@ class KeyedLevel:
         for to_kg, dest, n, wm, packet, *at_ms in rows:
             if not self._timed:
                 clock_ms = at_ms[0]
-            if dest in self._stages:
+            if dest in self._stages.variables:
                 packets.setdefault(dest, []).append(decode_packet(bytes(packet)))
             else:
                 yield PacketRow(to_kg, dest, n, wm, bytes(packet))
         yield from self._serve(kg)
         waits = False
         for number, arrived in packets.items():
-            state = self._stages[number]
+            state = self._stages.state(number, kg)
             if self._note_received(state, kg, arrived):
                 continue
             opened = self._enter(state, kg, clock_ms)
@@ -162,7 +113,7 @@ class KeyedLevel:
     def on_initial(self, kg: int, row: Any, now_ms: int) -> None:
         """Restores state from a savepoint, before a new query's first input."""
         _, stage_id, kind, body = row
-        state = self._stages[stage_id]
+        state = self._stages.state(stage_id, kg)
         self._touch(kg)
         if self._replays(state):
             return
@@ -182,7 +133,7 @@ class KeyedLevel:
         one to start the work, and an odd one right after it to wait for it."""
         yield from self._serve(kg)
         collects = not self._pairs or expiry_ms % 2 == 1 or expiry_ms == now_ms
-        for number, state in self._stages.items():
+        for number, state in self._stages.keyed.items():
             if self._replays(state):
                 continue
             if (kg, number) not in self._open and (kg, number) not in self._left:
@@ -193,29 +144,24 @@ class KeyedLevel:
         if collects:
             yield from self._finish(kg)
         else:
-            for state in self._stages.values():
+            for state in self._stages.all():
                 yield from self._emit(state, kg)
 
     def close(self) -> None:
         """Called when the task has ended. Functions are closed if event time has reached its end."""
-        for state in self._stages.values():
+        for state in self._stages.all():
             state.stage.task.sync()
         self._close_record()
-        for number in self._ended:
-            stage = self._stages[number].stage
-            stage.calls.hand_over()
-            # Calls in the background still use resources that close() would release.
-            if not stage.task.calls_in_background:
-                close_stage(self._data, number)
+        self._stages.close(self._ended)
 
     # the record of what was decided
 
     def _close_record(self) -> None:
-        logs = {id(log): log for state in self._stages.values() if (log := state.stage.log)}.values()
+        logs = {id(log): log for state in self._stages.all() if (log := state.stage.log)}.values()
         record = self._record
         if record is not None and record.replays:
             record.check_received(self._received)
-            self._ended |= record.ended
+            self._ended |= {(number, None) for number in record.ended}
             for log in logs:
                 log.note_again(record.notes)
         for log in logs:
@@ -225,13 +171,14 @@ class KeyedLevel:
         if record is not None and not record.replays:
             decided = self._pairs or any(log.touched for log in logs)
             # Not every failure is that of a call known to the log.
-            decided = decided or any(state.head.failed for state in self._stages.values())
+            decided = decided or any(state.head.failed for state in self._stages.all())
             if decided and record.groups:
-                record.ended = {number for number in self._ended if self._stages[number].head.decides}
+                deciding = {number for number, state in self._stages.keyed.items() if state.head.decides}
+                record.ended = {number for number, _ in self._ended if number in deciding}
                 # Last: an attempt that follows the record must find the answers that it depends on.
                 record.store([note for log in logs for note in log.notes()])
 
-    def _replays(self, state: _StageState) -> bool:
+    def _replays(self, state: StageState) -> bool:
         return self._record is not None and self._record.replays and state.head.decides
 
     def _touch(self, kg: int) -> None:
@@ -242,13 +189,13 @@ class KeyedLevel:
             return
         if not record.replays:
             noted = record.group(kg)
-            for state in self._stages.values():
+            for state in self._stages.all():
                 state.variables.noted = noted if state.head.decides else None
             return
         found = record.first_touch(kg)
         if found is not None:
             for write in found.writes:
-                self._stages[write.stage].variables.write_again(write.bucket, write.data)
+                self._stages.variables[write.stage].write_again(write.bucket, write.data)
             for expiry_ms in found.timers:
                 self._handle.registerTimer(expiry_ms)
 
@@ -257,7 +204,7 @@ class KeyedLevel:
         if self._record is not None and self._record.replays:
             yield from self._record.take_rows()
 
-    def _note_received(self, state: _StageState, kg: int, packets: list[Packet]) -> bool:
+    def _note_received(self, state: StageState, kg: int, packets: list[Packet]) -> bool:
         """Whether these packets were processed when the batch ran before."""
         if self._record is None or not state.head.decides:
             return False
@@ -276,7 +223,7 @@ class KeyedLevel:
 
     # processing a group
 
-    def _wake(self, state: _StageState, kg: int, now_ms: int) -> None:
+    def _wake(self, state: StageState, kg: int, now_ms: int) -> None:
         """Processes a group without input whose timer is due."""
         hot = state.variables.get_hot(kg)
         if hot is None:
@@ -289,7 +236,7 @@ class KeyedLevel:
             layout.armed_ms = None
         self._work(state, kg, opened, now_ms)
 
-    def _work(self, state: _StageState, kg: int, opened: _Opened, now_ms: int, cleaned: int = 0) -> None:
+    def _work(self, state: StageState, kg: int, opened: OpenGroup, now_ms: int, cleaned: int = 0) -> None:
         """Does what is due in the entered group; then stores it, or keeps it open until its calls are awaited."""
         if self._timed:
             state.head.fire_processing_timers()
@@ -300,7 +247,7 @@ class KeyedLevel:
         else:
             self._leave(state, kg, opened, now_ms)
 
-    def _collect(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+    def _collect(self, state: StageState, kg: int, opened: OpenGroup, now_ms: int) -> None:
         """Waits for the calls of an open group. Calls in flight at the deadline continue in the background."""
         stage = state.stage
         stage.wait_for_calls(self._deadline_s)
@@ -313,15 +260,16 @@ class KeyedLevel:
             state.head.enter(opened.scope)
             self._leave(state, kg, opened, now_ms)
 
-    def _enter(self, state: _StageState, kg: int, now_ms: int, hot: bytes | None = None) -> _Opened:
+    def _enter(self, state: StageState, kg: int, now_ms: int, hot: bytes | None = None) -> OpenGroup:
         layout = GroupLayout(hot or state.variables.get_hot(kg), state.variables, state.head.step.name)
         state.stage.clock.set(now_ms)
-        group, groups = self._numbers[kg], self._groups
-        scope = layout.scope(state.channels, state.idle, state.stage.clock, lambda key: groups[key] == group)
+        owns = self._stages.owns(state, kg)
+        scope = layout.scope(state.channels, state.idle, state.stage.clock, owns)
         state.head.enter(scope)
-        return _Opened(layout, scope, scope.watermark if scope.parked else None)
+        state.head.leads = self._stages.leads(state, kg)
+        return OpenGroup(layout, scope, scope.watermark if scope.parked else None)
 
-    def _leave(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+    def _leave(self, state: StageState, kg: int, opened: OpenGroup, now_ms: int) -> None:
         layout, scope = opened.layout, opened.scope
         state.head.before_save()
         if self._timed:
@@ -334,11 +282,13 @@ class KeyedLevel:
         if scope.parked:
             state.parked.append(count_row(kg, PARKED, len(scope.parked)))
         if scope.parked or opened.held is not None:
-            state.stage.hold(self._numbers[kg], opened.held, scope.watermark if scope.parked else None)
+            state.stage.hold(
+                self._stages.group_of[kg], opened.held, scope.watermark if scope.parked else None
+            )
         if scope.ended:
-            self._ended.add(state.number)
+            self._ended.add((state.number, state.task))
 
-    def _arm(self, state: _StageState, kg: int, opened: _Opened, now_ms: int) -> None:
+    def _arm(self, state: StageState, kg: int, opened: OpenGroup, now_ms: int) -> None:
         """Keeps Spark's timers set for the group's next processing-time timer, and for the next batch while runs are
         parked."""
         layout, scope = opened.layout, opened.scope
@@ -365,7 +315,7 @@ class KeyedLevel:
         self._set_timer(kg, at_ms)
         self._set_timer(kg, at_ms + 1)
 
-    def _emit(self, state: _StageState, kg: int) -> Iterator[PacketRow]:
+    def _emit(self, state: StageState, kg: int) -> Iterator[PacketRow]:
         for sink in state.stage.exits.sinks:
             sink.kg = kg
         rows = state.stage.exits.take_rows() + state.parked
@@ -378,6 +328,6 @@ class KeyedLevel:
         yield from rows
 
     def _finish(self, kg: int) -> Iterator[PacketRow]:
-        for state in self._stages.values():
+        for state in self._stages.all():
             state.stage.wait_for_calls(self._deadline_s)
             yield from self._emit(state, kg)

@@ -13,8 +13,10 @@ _EMPTY = Batch([])
 def deliver(head: KeyedOperator, packets: list[Packet]) -> None:
     """Delivers a group's packets of one batch, in channel order; watermarks of at-end channels take effect when all their
     records were processed. A hold of an upstream group applies from the start of the batch, and is released at its end."""
-    packets.sort(key=lambda packet: (packet.edge, packet.channel, packet.sequence))
-    inputs = head.input_of
+    inputs, first = head.input_of, head.first_input
+    packets.sort(
+        key=lambda packet: (inputs[packet.edge] != first, packet.edge, packet.channel, packet.sequence)
+    )
     late: dict[ChannelId, int] = {}
     holds = {
         (packet.edge, packet.channel): packet.watermark

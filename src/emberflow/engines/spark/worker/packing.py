@@ -5,7 +5,7 @@ Used inside Spark's Python workers only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from emberflow.connectors.sink import Sink
@@ -16,6 +16,7 @@ from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.events.packets import Packet, encode_cut, encode_packet
 from emberflow.operators.operator import Receiver
+from emberflow.operators.routing import Router, make_router
 from emberflow.operators.watermark_merge import hold_channel
 from emberflow.plan.graphs.job_graph import Exchange
 from emberflow.plan.graphs.stream_graph import StreamNode
@@ -55,7 +56,11 @@ class ExchangePacker:
         self._ids = spec.group_numbers
         self._batch = spec.batch
         self._at_end = spec.at_end[exchange.source_stage]
-        self._columns: list[_Columns | None] = [None] * spec.max_parallelism
+        targets = spec.groups_of(exchange.target_stage)
+        self._router = make_router(exchange, len(targets), self._groups)
+        self._targets = [self._ids[group] for group in targets]
+        """Who must hear of watermarks and broadcasts, as Spark sees them."""
+        self._columns: list[_Columns | None] = [None] * len(targets)
         self._watermark: int | None = None
         self._sent_watermark = MIN_WATERMARK
         self._pending: list[PacketRow] = []
@@ -68,6 +73,9 @@ class ExchangePacker:
             self._watermark = max(batch.watermarks[-1], self._watermark or MIN_WATERMARK)
         marks = batch.watermarks if keeps_marks else None
         stamps = batch.timestamps
+        if self._router is not None:
+            self._route(self._router, Batch(batch.values, stamps, marks, batch.keys))
+            return
         if self._exchange.edge.by_channel:
             group = self._groups[(self._exchange.id, self.channel)]
             columns = self._of(group)
@@ -100,6 +108,14 @@ class ExchangePacker:
         except TypeError as error:
             raise unhashable(self._exchange, batch, error) from error
 
+    def _route(self, router: Router, batch: Batch) -> None:
+        for group, part in [(0, batch)] if router.to_all else router.parts(batch):
+            columns = self._of(group)
+            before = len(columns.values)
+            columns.values.extend(part.values)
+            _extend(columns.timestamps, part.timestamps, before, len(part), None)
+            _extend(columns.watermarks, part.watermarks, before, len(part), MIN_WATERMARK)
+
     def _of(self, group: int) -> _Columns:
         found = self._columns[group]
         if found is None:
@@ -117,7 +133,7 @@ class ExchangePacker:
         mark = MAX_WATERMARK if watermark is None else watermark
         self.sequence += 1
         data = encode_packet(Packet(edge, channel, self.sequence, Batch([]), mark, True))
-        self._pending.extend(PacketRow(number, self._dest, 0, mark, data) for number in self._ids)
+        self._pending.extend(PacketRow(number, self._dest, 0, mark, data) for number in self._targets)
 
     def select_channel(self, channel: int) -> None:
         """Switches to another channel: packs what the previous one has sent first."""
@@ -142,6 +158,11 @@ class ExchangePacker:
                 watermark = None
             else:
                 self._sent_watermark = watermark
+        if self._router is not None and self._router.to_all:
+            columns, self._columns[0] = self._columns[0], None
+            if columns is not None or watermark is not None:
+                self._pack_group(rows, 0, columns or _Columns(), watermark)
+            return [row._replace(kg=number) for row in rows for number in self._targets]
         for group, columns in enumerate(self._columns):
             if columns is None and watermark is None:
                 continue
@@ -165,6 +186,11 @@ class ExchangePacker:
             mark = MIN_WATERMARK if packet.watermark is None else packet.watermark
             rows.append(PacketRow(self._ids[group], self._dest, len(packet.batch), mark, data))
 
+    def sent_by(self, task: int, of_tasks: int, seed: int) -> None:
+        """What follows is sent by this task of the stage; `seed` differs between micro-batches."""
+        if self._router is not None:
+            self._router.begin(task, of_tasks, seed)
+
     def new_batch(self, sequence: int) -> None:
         """Starts a new task; packets are numbered starting with `sequence`."""
         self.sequence = sequence
@@ -173,6 +199,13 @@ class ExchangePacker:
         self._sent_watermark = MIN_WATERMARK
         self._watermark = None
         self._pending = []
+
+
+def _extend(column: list[Any], more: Sequence[Any] | None, before: int, count: int, missing: Any) -> None:
+    """A column may begin late: with the first record that has a timestamp, or after a watermark."""
+    if more is not None or column:
+        column.extend([missing] * (before - len(column)))
+        column.extend([missing] * count if more is None else more)
 
 
 class SinkPacker:
@@ -261,6 +294,10 @@ class SparkExits:
     def select_channel(self, channel: int) -> None:
         for item in self.exchanges:
             item.select_channel(channel)
+
+    def sent_by(self, task: int, of_tasks: int, seed: int = 0) -> None:
+        for item in self.exchanges:
+            item.sent_by(task, of_tasks, seed)
 
     def hold(self, group: int, watermark: int | None) -> None:
         for item in self.exchanges:

@@ -13,6 +13,7 @@ from emberflow.engines.spark.wire.packet_rows import STATS, count_row
 from emberflow.engines.spark.wire.source_share import Share
 from emberflow.engines.spark.worker.worker_process import WorkerStage, close_stage, open_stage
 from emberflow.events.batch import Batch
+from emberflow.events.key_groups import stable_hash
 from emberflow.plan.graphs.job_graph import source_of
 
 FLUSH_RECORDS = 200_000
@@ -30,6 +31,8 @@ def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> It
         )
     else:
         chunks_in = iter(chunks)
+    # The same when the batch is repeated, another one for the next.
+    stage.exits.sent_by(share.channel, spec.channels[stage_id], stable_hash(repr(share.start)))
     yield from _feed(spec, stage, chunks_in, share.channel, share.ends, task_number)
     if share.ends:
         close_stage(data, stage_id)
@@ -40,6 +43,7 @@ def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> It
     spec, stage = open_stage(data, stage_id, channel)
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
     chunks = _until_end(source, channel, spec.start_positions[stage_id][channel][0])
+    stage.exits.sent_by(channel, spec.channels[stage_id])
     yield from _feed(spec, stage, chunks, channel, True, task_number)
     close_stage(data, stage_id)
 

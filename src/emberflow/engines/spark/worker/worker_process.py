@@ -70,7 +70,7 @@ class WorkerStage:
         self._epoch = -1
         self.stored: set[int] = set()
         """Groups known to have state."""
-        self.task.open(subtask, spec.parallelism, spec.parameters)
+        self.task.open(subtask, spec.tasks_of(stage_id) or spec.parallelism, spec.parameters)
 
     def abandon(self) -> None:
         """Stops waiting for what an attempt abandoned by Spark has started."""
@@ -116,8 +116,9 @@ class WorkerStage:
 _calls: ThreadCalls | None = None
 _logs: dict[CallStoreLocation, StoredCallLog] = {}
 _decisions: dict[CallStoreLocation, DecisionStore] = {}
-_stages: dict[tuple[str, int], WorkerStage] = {}
-_KEPT = 32
+_stages: dict[tuple[str, int, int | None], WorkerStage] = {}
+"""By job, stage and, of a partitioned stage, task."""
+_KEPT = 128
 _TASKS_PER_START = 10**12
 """More than the number of Spark's tasks in a start: attempts are ordered by start of the job first, then by task."""
 
@@ -150,9 +151,9 @@ def _ledgers(spec: JobSpec) -> Ledgers:
     return MemoryLedgers(spec.parallelism)
 
 
-def close_stage(data: bytes, stage_id: int) -> None:
+def close_stage(data: bytes, stage_id: int, task: int | None = None) -> None:
     """The job's input has ended for this task: calls close() of its functions. The stage is reopened if needed again."""
-    stage = _stages.pop((hashlib.sha256(data).hexdigest(), stage_id), None)
+    stage = _stages.pop((hashlib.sha256(data).hexdigest(), stage_id, task), None)
     if stage is not None:
         stage.task.close()
 
@@ -163,7 +164,8 @@ def open_stage(data: bytes, stage_id: int, subtask: int) -> tuple[JobSpec, Worke
     if _calls is None:
         _calls = ThreadCalls()
     spec = load_spec(data)
-    key = (hashlib.sha256(data).hexdigest(), stage_id)
+    task = None if spec.tasks_of(stage_id) is None else subtask
+    key = (hashlib.sha256(data).hexdigest(), stage_id, task)
     stage = _stages.get(key)
     if stage is None:
         # The stages of jobs that ended long ago; jobs of one session share the worker.

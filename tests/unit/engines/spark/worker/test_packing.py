@@ -163,3 +163,44 @@ def test_all_exits_of_a_stage_are_taken_together() -> None:
     to_stage, to_sink = exits.take_rows()
     assert to_stage[1] == graph.exchanges[0].target_stage
     assert (to_sink[0], to_sink[1]) == (5, sink_dest(len(graph.sinks) - 1))
+
+
+def routed(partition: Any, **changes: Any) -> ExchangePacker:
+    """The exit before a map with three tasks."""
+    graph = graph_of(lambda env: partition(env.from_collection([1])).map(str).set_parallelism(3).print())
+    return ExchangePacker(spec_of(graph, max_parallelism=GROUPS, **changes), graph.exchanges[0])
+
+
+def sent(made: ExchangePacker) -> dict[int, list[Any]]:
+    """Task -> values."""
+    ids, found = group_ids(GROUPS, 1), dict[int, list[Any]]()
+    for number, _, packet in packets(made.take_rows()):
+        found.setdefault(ids.index(number), []).extend(packet.batch.values)
+    return found
+
+
+def test_partitioners_send_to_numbered_tasks() -> None:
+    in_turn = routed(lambda stream: stream.rebalance())
+    in_turn.sent_by(1, 2, 4)
+    in_turn.on_batch(Batch([0, 1, 2, 3]))
+    assert sent(in_turn) == {2: [0, 3], 0: [1], 1: [2]}
+    custom = routed(lambda stream: stream.partition_custom(lambda key, tasks: key % tasks, lambda v: v))
+    custom.on_batch(Batch([0, 1, 2, 3], keys=[2, 2, 1, 0]))
+    assert sent(custom) == {2: [0, 1], 1: [2], 0: [3]}
+    assert sent(custom) == {}, "what was taken is gone"
+
+
+def test_a_broadcast_and_watermarks_reach_the_tasks_there_are() -> None:
+    made = routed(lambda stream: stream.broadcast())
+    made.on_batch(Batch(["x"]))
+    # Timestamps and watermarks may begin later than records.
+    made.on_batch(Batch(["y"], [5], [3]))
+    made.on_watermark(4)
+    rows = packets(made.take_rows())
+    assert [number for number, _, _ in rows] == list(group_ids(GROUPS, 1)[:3])
+    for _, mark, packet in rows:
+        assert (mark, packet.batch.values, packet.batch.timestamps) == (4, ["x", "y"], [None, 5])
+        assert packet.batch.watermarks == [MIN_WATERMARK, 3]
+    in_turn = routed(lambda stream: stream.rebalance())
+    in_turn.on_watermark(7)
+    assert len(packets(in_turn.take_rows())) == 3

@@ -1,0 +1,74 @@
+"""The head of a partitioned stage: an operator per numbered task, without keys.
+
+It merges the watermarks of its channels as a keyed operator does, and passes records on to the first step behind the
+partitioner. What it keeps of its own belongs to the task, not to a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any
+
+from emberflow.event_time.clock import Clock
+from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.operators.contexts import PlainContext
+from emberflow.operators.keyed import KeyedOperator
+from emberflow.operators.operator import Step, close_function, open_function
+
+
+class PartitionedHead(KeyedOperator):
+    """Stands before the first step of a partitioned stage."""
+
+    has_keys = False
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        marks: list[int] | None = None
+        if watermarks is not None:
+            current = self.scope.watermark
+            marks = []
+            for mark in watermarks:
+                if mark > current:
+                    current = mark
+                marks.append(current)
+            self.scope.watermark = current
+        self.output.batch(Batch(batch.values, batch.timestamps, marks))
+
+
+class CoProcessOperator(KeyedOperator):
+    """Two inputs without keys: one function object per task sees the records of both."""
+
+    has_keys = False
+
+    def __init__(
+        self, step: Step, function: Any, calls: Sequence[Callable[[Any, Any], Any]], clock: Clock
+    ) -> None:
+        super().__init__(step)
+        self._function = function
+        self._calls = calls
+        context = PlainContext(step.name, clock)
+        self._contexts: tuple[Any, Any] = (context, context)
+        """By input."""
+
+    def open(self, context: Any) -> None:
+        open_function(self._function, context)
+
+    def close(self) -> None:
+        close_function(self._function)
+
+    def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
+        call, context, current = self._calls[input_index], self._contexts[input_index], self.scope.watermark
+        stamps = repeat(None) if batch.timestamps is None else batch.timestamps
+        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        context._watermark = current
+        value: Any = None
+        try:
+            for value, stamp, mark in zip(batch.values, stamps, marks, strict=False):
+                if mark > current:
+                    self.scope.watermark = context._watermark = current = mark
+                context._element_timestamp = stamp
+                results = call(value, context)
+                if results is not None:
+                    self.collect(results, stamp, current)
+        except BaseException as error:
+            raise self.step.failed(value, error) from error
