@@ -1,5 +1,5 @@
-# Every target sets up what it needs in .venv; Python 3.11 or newer and make are enough.
-# `make PYTHON=/path/to/python3.12 test` takes another Python, `make test TESTS=tests/unit ARGS=-x` a part of the tests.
+# Every target sets up what it needs in .venv; only Python 3.11 or newer and make are required.
+# `make PYTHON=/path/to/python3.12 test` uses another Python, `make test TESTS=tests/unit ARGS=-x` runs some of the tests.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check coverage torture lint format bench docs-check lock clean setup
@@ -8,13 +8,13 @@ export PYTHON
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Folder and chosen Python are part of the name: a checkout that was moved, or is given another Python, sets itself up again.
+# The name contains the folder and the chosen Python: a checkout that was moved, or uses another Python, is set up again.
 HERE := $(shell printf '%s' "$(CURDIR) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 READY := $(VENV)/.ready-$(HERE)
 BENCH_READY := $(VENV)/.ready-bench-$(HERE)
 TESTS ?= tests
 WITHOUT_SPARK := not spark and not connect and not cluster and not slow and not nightly
-# Whoever asks for a part of the tests gets all of it.
+# If tests are selected explicitly, nightly ones are included.
 DAILY := $(if $(filter-out tests,$(TESTS)),,-m "not nightly")
 ARGS ?=
 
@@ -33,7 +33,7 @@ test-all: $(READY) ## run all tests, nightly ones included
 check: lint ## lint, and run the quick tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" $(TESTS) $(ARGS)
 
-# Installing the tracer may fail in a thread that starts while another one does; that says nothing about the code.
+# Installing the tracer may fail in a thread that starts at the same time as another; that is unrelated to the code.
 coverage: $(READY) ## coverage of src by the tests without Spark
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term -W ignore::pytest.PytestUnraisableExceptionWarning $(TESTS) $(ARGS)
 

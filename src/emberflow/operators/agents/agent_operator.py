@@ -130,7 +130,7 @@ class AgentOperator(KeyedOperator):
             work.runs[key] = run
 
     def _accepts(self, scope: Scope, key: Any, value: Any, stamp: int | None) -> bool:
-        """Rejects an input whose key is not equal to itself, such as NaN: nothing stored under it would be found."""
+        """Rejects an input whose key has no stable identity, such as NaN: nothing stored under it would be found again."""
         try:
             self.runtime.key_digest(key)
             return True
