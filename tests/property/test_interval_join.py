@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+from emberflow.operators.scope import Scope
+from emberflow.state import entry as entries
 from emberflow.streams import DataStream, OutputTag, ProcessJoinFunction
 from emberflow.testing import Emitted, OperatorHarness
 
@@ -158,8 +161,50 @@ def batches(sent: list[Sent], cuts: set[int]) -> list[list[Sent]]:
     return found
 
 
+class Store:
+    """Pages in a dictionary."""
+
+    def __init__(self) -> None:
+        self.pages: dict[int, bytes] = {}
+        self._next = 0
+
+    def get_page(self, number: int) -> bytes | None:
+        return self.pages.get(number)
+
+    def put_page(self, number: int | None, data: bytes) -> int:
+        chosen = self.reserve_pages(1) if number is None else number
+        self.pages[chosen] = data
+        return chosen
+
+    def remove_page(self, number: int) -> None:
+        self.pages.pop(number, None)
+
+    def reserve_pages(self, count: int) -> int:
+        self._next += count
+        return self._next - count
+
+    def store(self, scope: Scope | None) -> None:
+        """Everything that may be on pages goes there, however small it is."""
+        assert scope is not None
+        scope.flush(self)
+        with patch.object(entries, "_FEW_ITEMS", 1), patch.object(entries, "_INLINE_BYTES", 1):
+            for entry in scope.entries.values():
+                entry.write_pages(self, scope.pageable)
+
+    def bind(self, scope: Scope | None) -> None:
+        assert scope is not None
+        for entry in scope.entries.values():
+            entry.bind_pages(self)
+
+
 def run(
-    interval: Bounds, sent: list[Sent], cuts: set[int], crashes: set[int], *, outer: bool
+    interval: Bounds,
+    sent: list[Sent],
+    cuts: set[int],
+    crashes: set[int],
+    *,
+    outer: bool,
+    pages: Store | None = None,
 ) -> tuple[dict[str, list[Emitted]], OperatorHarness]:
     running, out = harness(interval, outer=outer), dict[str, list[Emitted]]()
 
@@ -168,17 +213,15 @@ def run(
             out.setdefault(name, []).extend(outlet.records)
 
     for number, part in enumerate(batches(sent, cuts)):
+        if pages is not None:
+            pages.store(running.scope)
         if number in crashes:
             stored = running.snapshot()
             collect()
             running = harness(interval, outer=outer, restore=stored)
-        running.send(
-            [item.value for item in part],
-            [item.stamp for item in part],
-            [item.before for item in part],
-            watermark=part[-1].after,
-            into=part[0].side,
-        )
+            if pages is not None:
+                pages.bind(running.scope)
+        send(running, part)
     running.end()
     collect()
     return out, running
@@ -230,6 +273,21 @@ def test_every_pair_that_is_not_late(
                 item.timestamp is not None and item.timestamp >= (item.watermark or MIN_WATERMARK)
                 for item in records
             )
+
+
+@settings(max_examples=150, deadline=None)
+@given(interval=bounds(), sent=inputs(), cuts=positions, crashes=positions, outer=st.booleans())
+def test_records_on_pages_are_joined_alike(
+    interval: Bounds, sent: list[Sent], cuts: set[int], crashes: set[int], outer: bool
+) -> None:
+    pages = Store()
+    out, after = run(interval, sent, cuts, crashes, outer=outer, pages=pages)
+    wanted = expected(sent, interval)
+    assert sorted_out(out) == {
+        name: found for name, found in wanted.items() if outer or "unmatched" not in name
+    }
+    pages.store(after.scope)
+    assert pages.pages == {}, "pages are left behind"
 
 
 @settings(max_examples=150, deadline=None)

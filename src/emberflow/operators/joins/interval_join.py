@@ -26,12 +26,10 @@ class _Side:
 
     __slots__ = ("from_ms", "kept", "outputs", "to_ms")
 
-    def __init__(
-        self, side: str, spec: IntervalJoinSpec, from_ms: int, to_ms: int, outputs: SideOutputs
-    ) -> None:
+    def __init__(self, kept: TimeBuckets, from_ms: int, to_ms: int, outputs: SideOutputs) -> None:
         self.from_ms = from_ms
         self.to_ms = to_ms
-        self.kept = TimeBuckets(side, spec.lower_ms, spec.upper_ms, to_ms)
+        self.kept = kept
         self.outputs = outputs
 
 
@@ -44,8 +42,15 @@ class IntervalJoinOperator(KeyedOperator):
         self._call = spec.call
         lower, upper = spec.lower_ms, spec.upper_ms
         self._sides = (
-            _Side("left", spec, lower, upper, spec.side_outputs[LEFT]),
-            _Side("right", spec, -upper, -lower, spec.side_outputs[RIGHT]),
+            _Side(
+                TimeBuckets(self.cursor, "left", lower, upper, upper), lower, upper, spec.side_outputs[LEFT]
+            ),
+            _Side(
+                TimeBuckets(self.cursor, "right", lower, upper, -lower),
+                -upper,
+                -lower,
+                spec.side_outputs[RIGHT],
+            ),
         )
         # Without timers a batch only remembers; unmatched records are known at its end.
         self._sets_timers = not batch or any(side.outputs.unmatched for side in self._sides)
@@ -99,8 +104,8 @@ class IntervalJoinOperator(KeyedOperator):
         """Joins a record with those that came before it, then remembers it."""
         side, other = self._sides[input_index], self._sides[1 - input_index]
         if entry and side.kept.name not in entry:
-            self._take_over(entry, watermark)
-        partners = other.kept.between(entry, stamp + side.from_ms, stamp + side.to_ms)
+            self._take_over(watermark)
+        partners = other.kept.between(stamp + side.from_ms, stamp + side.to_ms)
         if partners:
             call, context = self._call, self._context
             for time_ms, partner, _ in partners:
@@ -113,20 +118,19 @@ class IntervalJoinOperator(KeyedOperator):
                 if results is not None:
                     self.collect(results, time_ms if time_ms > stamp else stamp, watermark)
             if other.outputs.unmatched is not None:
-                other.kept.mark_matched(entry, partners)
+                other.kept.mark_matched(partners)
         due = side.kept.due(stamp)
         if due > watermark:
-            if side.kept.add(entry, stamp, value, bool(partners)) and self._sets_timers:
+            if side.kept.add(stamp, value, bool(partners)) and self._sets_timers:
                 self.scope.event_timers.register(due, self.cursor.key)
         elif not partners and side.outputs.unmatched is not None:
             # Its whole interval is in the past: nothing that may still come is its partner.
             self.collect(((side.outputs.unmatched, value),), stamp, watermark)
 
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
-        entry = self.cursor.entry
-        self._take_over(entry, watermark)
+        self._take_over(watermark)
         for side in self._sides:
-            dropped = side.kept.drop_due(entry, time_ms)
+            dropped = side.kept.drop_due(time_ms)
             # With the timer's time: their own is behind event time, so they would be late.
             self._emit_unmatched(side, dropped, time_ms, watermark)
 
@@ -135,16 +139,16 @@ class IntervalJoinOperator(KeyedOperator):
         if tag is not None:
             self.collect([(tag, kept[VALUE]) for kept in dropped if not kept[MATCHED]], time_ms, watermark)
 
-    def _take_over(self, entry: Entry, watermark: int) -> None:
+    def _take_over(self, watermark: int) -> None:
         """What a program with another interval has stored is kept as this one would have kept it."""
         now = self.scope.watermark
         for side in self._sides:
-            for kept in side.kept.take_over(entry):
+            for kept in side.kept.take_over():
                 due = side.kept.due(kept[STAMP])
                 if due <= now:
                     self._emit_unmatched(side, [kept], now, watermark)
                 else:
-                    side.kept.add(entry, *kept)
+                    side.kept.add(*kept)
                     self.scope.event_timers.register(due, self.cursor.key)
 
     def _no_timestamp(self, value: Any) -> Exception:
