@@ -78,7 +78,9 @@ class WindowSpec(Spec):
     @property
     def strategy(self) -> WindowStrategy:
         """The fastest way that suits these windows."""
-        if self.trigger is not None or self.evictor is not None or self.allowed_lateness_ms:
+        # Given or not: it is what windows of event time have anyway.
+        usual = self.trigger is None or type(self.trigger) is EventTimeTrigger
+        if not usual or self.evictor is not None or self.allowed_lateness_ms:
             return WindowStrategy.TRIGGERED
         kind = type(self.assigner)
         if kind is SlidingEventTimeWindows and self.mergeable and _shares_panes(self.assigner):

@@ -118,6 +118,11 @@ from emberflow.windowing.repeating_triggers import (
     ContinuousProcessingTimeTrigger,
     CountTrigger,
 )
+from emberflow.windowing.serializers import (
+    CountWindowSerializer,
+    GlobalWindowSerializer,
+    TimeWindowSerializer,
+)
 from emberflow.windowing.sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
@@ -172,6 +177,7 @@ __all__ = [
     "CountTrigger",
     "CountTumblingWindowAssigner",
     "CountWindow",
+    "CountWindowSerializer",
     "DataGeneratorSource",
     "DataStream",
     "DataStreamSink",
@@ -195,6 +201,7 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "GlobalWindow",
+    "GlobalWindowSerializer",
     "GlobalWindows",
     "HashMapStateBackend",
     "Instant",
@@ -265,6 +272,7 @@ __all__ = [
     "TimeDomain",
     "TimeEvictor",
     "TimeWindow",
+    "TimeWindowSerializer",
     "TimerService",
     "TimestampAssigner",
     "TimestampedValue",

@@ -7,9 +7,9 @@ the second, so it costs the same number of merges, on average three, however man
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from emberflow.events.batch import MIN_WATERMARK
 from emberflow.operators.windows.contents import Held, own_copy
 from emberflow.windowing.windows import TimeWindow
 
@@ -27,7 +27,7 @@ class MergedPanes:
         self._merge = merge if pure else _careful(merge)
         self._front: list[tuple[int, Held]] = []
         """Newest first, so that the oldest is taken off the end."""
-        self._middle = self.end = MIN_WATERMARK
+        self._middle = self.end = -math.inf
         """Where the older part ends, and up to where panes were merged."""
         self._back: Held | None = None
 

@@ -28,8 +28,6 @@ class SessionWindowOperator(WindowOperator):
         assigner: Any = spec.assigner
         self._gap_of = assigner.gap_of
         self._gap_ms: int | None = getattr(assigner, "gap_ms", None)
-        if self._gap_ms is None:
-            self._functions.append(assigner.extractor)
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, add, gap_ms, gap_of = self.scope, self.contents.add, self._gap_ms, self._gap_of

@@ -31,7 +31,8 @@ class WindowOperator(KeyedOperator):
         self._process = spec.process
         self._clear = getattr(spec.process, "clear", None)
         self._late_tag = spec.late_tag
-        made_of = (function_behind(spec.reduce, "reduce"), spec.aggregate, spec.process)
+        extractor = getattr(spec.assigner, "extractor", None)
+        made_of = (extractor, function_behind(spec.reduce, "reduce"), spec.aggregate, spec.process)
         self._functions = [function for function in made_of if function is not None]
         self._late = 0
 
