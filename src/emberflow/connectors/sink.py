@@ -132,13 +132,15 @@ class DiscardingSink(Sink[Any]):
 
 
 class _FunctionWriter:
-    def __init__(self, function: Any, invoke: Callable[..., None], takes_context: bool) -> None:
+    def __init__(
+        self, function: Any, invoke: Callable[..., None], takes_context: bool, context: SinkRuntimeContext
+    ) -> None:
         self._function = function
         self._invoke = invoke
         self._takes_context = takes_context
         opener = getattr(function, "open", None)
         if opener is not None:
-            opener(None)
+            opener(context)
 
     def write(self, batch: Batch) -> None:
         if not self._takes_context:
@@ -162,6 +164,24 @@ class _FunctionWriter:
             closer()
 
 
+class SinkRuntimeContext:
+    """Handed to `SinkFunction.open()`: which part of the job it serves."""
+
+    __slots__ = ("_name", "_subtask")
+
+    def __init__(self, name: str, subtask: int) -> None:
+        self._name = name
+        self._subtask = subtask
+
+    def get_task_name(self) -> str:
+        """The name of the sink."""
+        return self._name
+
+    def get_index_of_this_subtask(self) -> int:
+        """The number of this parallel writer, from 0."""
+        return self._subtask
+
+
 @dataclass(frozen=True, slots=True)
 class SinkContext:
     """What `SinkFunction.invoke` receives besides the record."""
@@ -173,7 +193,7 @@ class SinkFunction(Generic[T]):
     """A custom sink with one method. At least once: a record may be written again after a crash; subclass `Sink` for
     exactly-once. `open` and `close` are called around every epoch of a task."""
 
-    def open(self, runtime_context: Any) -> None:
+    def open(self, runtime_context: SinkRuntimeContext) -> None:
         """Called before the first record of an epoch."""
 
     def invoke(self, value: T, context: SinkContext) -> None:
@@ -195,6 +215,7 @@ class FunctionSink(Sink[Any]):
 
     def writer(self, context: WriterContext) -> SinkWriter:
         function: Any = self._function
+        known = SinkRuntimeContext(self.describe(), context.subtask)
         if isinstance(self._function, SinkFunction):
-            return _FunctionWriter(function, function.invoke, True)
-        return _FunctionWriter(function, function, False)
+            return _FunctionWriter(function, function.invoke, True, known)
+        return _FunctionWriter(function, function, False, known)

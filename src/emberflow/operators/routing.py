@@ -14,7 +14,7 @@ from typing import Any
 from emberflow.errors import KeySelectorFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.key_groups import KeyGroups, stable_hash
-from emberflow.operators.operator import take
+from emberflow.operators.operator import close_function, function_behind, open_function, take
 from emberflow.plan.graphs.job_graph import Exchange
 from emberflow.plan.graphs.partitioning import Partitioner, PartitionerKind
 
@@ -39,6 +39,12 @@ class Router:
         self._next = 0
         self._candidates: Sequence[int] = range(tasks)
         self._task = 0
+
+    def open(self, context: Any) -> None:
+        open_function(function_behind(self._function, "partition"), context)
+
+    def close(self) -> None:
+        close_function(function_behind(self._function, "partition"))
 
     def begin(self, task: int, of_tasks: int, seed: int = 0) -> None:
         """The records that follow were sent by this task. `seed` differs between micro-batches, so that small ones do not

@@ -75,17 +75,18 @@ class KeySelection:
             ) from error
 
     def open(self, subtask: int, parallelism: int, parameters: dict[str, str] | None) -> None:
-        """Opens the selector. Its records have no key yet, so there is no keyed state."""
+        """Opens the selector and, behind it, a partitioner. Records have no key yet, so there is no keyed state."""
+        context = RuntimeContext(self._step_name, None, subtask, parallelism, parameters)
         try:
-            open_function(
-                self._function, RuntimeContext(self._step_name, None, subtask, parallelism, parameters)
-            )
+            open_function(self._function, context)
+            open_function(self._target, context)
         except BaseException as error:
             raise self._failed_in("open()", error) from error
 
     def close(self) -> None:
         try:
             close_function(self._function)
+            close_function(self._target)
         except BaseException as error:
             raise self._failed_in("close()", error) from error
 

@@ -81,7 +81,7 @@ AnyKey = KeySelector[A, R] | Callable[[A], R]
 """A function object, or a plain callable."""
 
 
-class Partitioner(Generic[K]):
+class Partitioner(Function, Generic[K]):
     """Chooses the task of a record, for `partition_custom()`."""
 
     def partition(self, key: K, num_partitions: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 from emberflow.engines.local.queues import Inbox, Item
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
@@ -49,6 +50,15 @@ class ExchangeExit:
         self._router = make_router(exchange, len(inboxes), groups)
         if self._router is not None:
             self._router.begin(channel, channels)
+
+    def open(self, context: Any) -> None:
+        """Opens the user's partitioner, if the exchange has one."""
+        if self._router is not None:
+            self._router.open(context)
+
+    def close(self) -> None:
+        if self._router is not None:
+            self._router.close()
 
     def select_channel(self, channel: int) -> None:
         self._channel = (self._exchange.id, channel)

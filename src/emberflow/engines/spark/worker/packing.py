@@ -135,6 +135,15 @@ class ExchangePacker:
         data = encode_packet(Packet(edge, channel, self.sequence, Batch([]), mark, True))
         self._pending.extend(PacketRow(number, self._dest, 0, mark, data) for number in self._targets)
 
+    def open(self, context: Any) -> None:
+        """Opens the user's partitioner, if the exchange has one."""
+        if self._router is not None:
+            self._router.open(context)
+
+    def close(self) -> None:
+        if self._router is not None:
+            self._router.close()
+
     def select_channel(self, channel: int) -> None:
         """Switches to another channel: packs what the previous one has sent first."""
         if channel != self.channel:
