@@ -32,6 +32,7 @@ from emberflow.operators.agents.outcome import ActionOutcome
 from emberflow.operators.far_timers import FarTimers
 from emberflow.operators.scope import SavedScope
 from emberflow.plan.agents.options import ErrorHandling
+from emberflow.state.entry import SharedKey
 from emberflow.state.memory_object import MemoryRef
 from emberflow.state.paged_list import PagedList
 from emberflow.state.paged_map import PagedMap
@@ -67,6 +68,7 @@ VALUES: list[Any] = [
     PagedMap((256,), 4, 90, 95, 3),
     RowShape(("name", "age")),
     SavedScope(watermark=5, event_timers=[(1, ["a"])], ended=True, parked=[("a", "act")]),
+    SharedKey.BROADCAST,
     SourceState(positions=[[1, 2]], ended=[False]),
     ERROR,
     TimeWindow(0, 60_000),
