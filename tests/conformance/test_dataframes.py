@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import pytest
 
 from emberflow.connectors.dataframe import column_names
 from emberflow.errors import InvalidArgument, NotSerializable
-from emberflow.streams import StreamExecutionEnvironment
+from emberflow.streams import Instant, Row, RuntimeExecutionMode, StreamExecutionEnvironment, Types
 from emberflow.testing.spark_session import shared_session, spark_missing
 
 ORDERS = [{"user": "ann", "amount": 3}, {"user": "bob", "amount": 4}, {"user": "ann", "amount": 5}]
@@ -145,3 +146,78 @@ def test_a_streaming_frame_out(spark: Any, tmp_path: Path) -> None:
     found = [tuple(row) for row in spark.sql("select * from totals_of_a_stream").collect()]
     assert len(found) == 3
     assert max(total for user, total in found if user == "ann") == 8
+
+
+SALE = Types.ROW_NAMED(
+    ["user", "amount", "at", "tags", "items"],
+    [
+        Types.STRING(),
+        Types.INT(),
+        Types.INSTANT(),
+        Types.MAP(Types.STRING(), Types.DOUBLE()),
+        Types.OBJECT_ARRAY(Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.BYTE()])),
+    ],
+)
+AT = datetime(2026, 7, 1, 12, tzinfo=UTC)
+SALES = [("ann", 3, AT, {"a": 1}, [("pen", 1), None]), ("bob", None, None, None, [])]
+SALE_ROWS = [
+    Row(
+        user="ann", amount=3, at=Instant.of_datetime(AT), tags={"a": 1.0}, items=[Row(name="pen", n=1), None]
+    ),
+    Row(user="bob", amount=None, at=None, tags=None, items=[]),
+]
+
+
+@dataclass
+class Item:
+    name: str
+    n: int
+
+
+@dataclass
+class Sale:
+    user: str
+    amount: int | None
+    at: datetime | None
+    tags: dict[str, float] | None
+    items: list[Item | None]
+
+
+SALE_OBJECTS = [Sale("ann", 3, AT, {"a": 1.0}, [Item("pen", 1), None]), Sale("bob", None, None, None, [])]
+
+
+def batch(spark: Any) -> StreamExecutionEnvironment:
+    return on(spark).set_runtime_mode(RuntimeExecutionMode.BATCH)
+
+
+def test_declared_types_make_a_table_and_its_rows_on_local() -> None:
+    frame = local().from_collection(SALES, SALE).to_dataframe()
+    assert frame.columns == ["user", "amount", "at", "tags", "items"]
+    assert frame.to_arrow().num_rows == 2
+    assert list(local().from_dataframe(frame, type_info=SALE).execute_and_collect()) == SALE_ROWS
+    objects = local().from_collection(SALE_OBJECTS).to_dataframe(Sale)
+    assert list(local().from_dataframe(objects, type_info=Sale).execute_and_collect()) == SALE_OBJECTS
+
+
+@pytest.mark.spark
+def test_declared_types_make_a_table_and_its_rows(spark: Any) -> None:
+    """Rows and objects out to DataFrames whose schemas are derived, and in again: all of it in one batch."""
+    rows = batch(spark).from_collection(SALES, SALE).to_dataframe()
+    assert rows.schema.simpleString() == (
+        "struct<user:string,amount:int,at:timestamp,tags:map<string,double>,items:array<struct<name:string,n:tinyint>>>"
+    )
+    objects = batch(spark).from_collection(SALE_OBJECTS, Sale).to_dataframe()
+    assert objects.schema["items"].dataType.simpleString() == "array<struct<name:string,n:bigint>>"
+    env = batch(spark)
+    both = (
+        env.from_dataframe(spark.createDataFrame(rows.collect(), rows.schema), type_info=SALE)
+        .map(lambda row: ("rows", row))
+        .union(
+            env.from_dataframe(spark.createDataFrame(objects.collect(), objects.schema), type_info=Sale).map(
+                lambda sale: ("objects", sale)
+            )
+        )
+    )
+    found = sorted(both.execute_and_collect(), key=lambda pair: (pair[0], pair[1].user))
+    assert [value for name, value in found if name == "rows"] == SALE_ROWS
+    assert [value for name, value in found if name == "objects"] == SALE_OBJECTS

@@ -12,14 +12,20 @@ import pytest
 
 from emberflow.errors import EmberflowError, StepFailed
 from emberflow.streams import (
+    CoMapFunction,
+    EventTimeSessionWindows,
     KeyedProcessFunction,
     OutputTag,
     ProcessFunction,
+    ProcessWindowFunction,
     Row,
     RowKind,
     RuntimeContext,
+    Time,
+    TumblingEventTimeWindows,
     Types,
     ValueStateDescriptor,
+    WatermarkStrategy,
 )
 from emberflow.testing import (
     LOCAL,
@@ -205,3 +211,58 @@ def test_several_subtasks_print_their_number(host: Host, capfd: pytest.CaptureFi
     lines = capfd.readouterr().out.splitlines()
     prefixes = {line.partition("> ")[0] if "> " in line else "" for line in lines}
     assert prefixes == ({"named", "1", "2"} if host.parallelism == 2 else {"named", ""})
+
+
+class Both(CoMapFunction):
+    def map1(self, value: Row) -> Any:
+        return value
+
+    def map2(self, value: Row) -> Any:
+        return value.word, 2 * value.n
+
+
+class Largest(ProcessWindowFunction):
+    def process(self, key: str, context: Any, elements: Any) -> Iterator[Any]:
+        yield [key, max(row.n for row in elements)]
+
+
+@on_every_host(hosts=(LOCAL, LOCAL_BATCH, LOCAL_SQLITE, LOCAL_2, SPARK_BATCH))
+def test_types_of_windows_joins_and_connected_streams(host: Host) -> None:
+    in_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.n)
+
+    def build(env: Any) -> Any:
+        words = env.from_collection([("a", 1), ("a", 3), ("b", 12)], WORD).assign_timestamps_and_watermarks(
+            in_time
+        )
+        windows = words.key_by("word").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        again = words.key_by("word").window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        joined = (
+            words.join(words)
+            .where(lambda row: row.word)
+            .equal_to(lambda row: row.word)
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+            .apply(lambda left, right: (left.word, left.n * right.n), WORD)
+        )
+        return named("reduce", windows.reduce(lambda total, row: (row.word, total.n + row.n))).union(
+            named("process", again.process(Largest(), WORD)),
+            named(
+                "sum",
+                words.rebalance()
+                .key_by("word")
+                .window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+                .sum("n"),
+            ),
+            named("join", joined),
+            named("connect", words.connect(words).map(Both(), WORD)),
+        )
+
+    found = per_key(host.run(build))
+    assert {type(row) for rows in found.values() for _, row in rows} == {Row}
+    pairs = {name: sorted(tuple(row) for _, row in rows) for name, rows in found.items()}
+    assert pairs == {
+        "reduce": [("a", 4), ("b", 12)],
+        "process": [("a", 3), ("b", 12)],
+        "sum": [("a", 4), ("b", 12)],
+        "join": [("a", 1), ("a", 3), ("a", 3), ("a", 9), ("b", 144)],
+        "connect": [("a", 1), ("a", 2), ("a", 3), ("a", 6), ("b", 12), ("b", 24)],
+    }

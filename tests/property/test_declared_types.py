@@ -13,6 +13,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emberflow.connectors.dataframe import DataFrameSource, LocalFrame, column_names, schema_of
+from emberflow.connectors.table_rows import as_row
 from emberflow.events.codecs import decode, encode
 from emberflow.events.types.conversion import converter_of
 from emberflow.events.types.converters import TypeMismatch
@@ -182,3 +184,15 @@ def test_printed_single_numbers_are_the_numbers(number: float) -> None:
 @given(st.decimals(allow_nan=False, allow_infinity=False))
 def test_decimals_are_converted_by_their_text(number: Decimal) -> None:
     assert converter_of(Types.BIG_DEC()).one(str(number)) == number
+
+
+@given(TYPED)
+def test_values_come_back_from_a_table(typed: tuple[Any, list[Any]]) -> None:
+    kind, values = typed
+    declared = Types.ROW_NAMED(["value", "again"], [kind, Types.OBJECT_ARRAY(kind)])
+    rows = [Row(value=value, again=[value, None]) for value in values]
+    # Sources and sinks of the local engine, without a job around them.
+    columns = column_names(schema_of(None, declared))
+    frame = LocalFrame(columns, [as_row(value, columns) for value in rows])
+    [chunk] = DataFrameSource(frame).read(0, 0, 100)
+    assert list(converter_of(declared).column(chunk.values)) == rows

@@ -12,9 +12,9 @@ from typing import Any
 from emberflow.connectors.arrow_records import arrow_records
 from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Chunk, Source
+from emberflow.connectors.table_rows import plain_values
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.types.object_types import ObjectTypeInfo
-from emberflow.events.types.row import plain_values
 from emberflow.events.types.schemas import has_fields, table_schema
 from emberflow.events.types.type_information import RowTypeInfo, TypeInformation
 

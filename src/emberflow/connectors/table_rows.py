@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from emberflow.errors import NotSerializable, shorten
+from emberflow.events.types.instant import Instant
 from emberflow.events.types.row import Row
-from emberflow.events.types.schemas import has_fields
+from emberflow.events.types.schemas import has_fields, hints_of
 
 _WAY_OUT = "emit dictionaries with exactly the schema's columns (a value may be None), or tuples in the order of the schema"
 
@@ -37,6 +38,21 @@ def as_row(value: Any, columns: Sequence[str]) -> dict[str, Any]:
             way_out=_WAY_OUT,
         )
     return {name: getattr(value, name) for name in columns}
+
+
+def plain_values(value: Any) -> Any:
+    """The value as pandas and pyarrow know it: dictionaries for rows and objects with fields, datetimes for instants."""
+    if isinstance(value, Instant):
+        return value.to_datetime()
+    if isinstance(value, Row):
+        return {name: plain_values(item) for name, item in value.as_dict().items()}
+    if has_fields(value.__class__):
+        return {name: plain_values(getattr(value, name)) for name in hints_of(value.__class__)}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {key: plain_values(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 def _of_items(value: Sequence[Any] | Row, columns: Sequence[str]) -> dict[str, Any]:

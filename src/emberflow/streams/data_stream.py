@@ -180,7 +180,9 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
         ]
         ```
         """
-        return self._step(MapSpec(kind="project", function=None, call=Projection(field_indexes)), "project")
+        projection = Projection(field_indexes)
+        projected = self._step(MapSpec(kind="project", function=None, call=projection), "project")
+        return projected._typed(projection.type_of(self._type()))
 
     def cache(self) -> DataStream[T]:
         """Raises `NotSupported`: nothing is kept between two executions."""

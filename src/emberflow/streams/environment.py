@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, overload
 
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.connectors.collection import CollectionSource
-from emberflow.connectors.dataframe import DataFrameSink, DataFrameSource
+from emberflow.connectors.dataframe import DataFrameSink, DataFrameSource, check_record_type
 from emberflow.connectors.sequence import NumberSequenceSource
 from emberflow.connectors.source import Source
 from emberflow.errors import InvalidArgument
@@ -126,28 +126,73 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """The whole numbers from `start` to `end`, both included, read in parallel."""
         return self._source(NumberSequenceSource(start, end), None, "sequence")
 
+    @overload
+    def from_source(
+        self,
+        source: Source[object],
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "source",
+        *,
+        type_info: TypeInformation[T],
+    ) -> DataStream[T]: ...
+    @overload
     def from_source(
         self,
         source: Source[T],
         watermark_strategy: WatermarkStrategy | None = None,
         source_name: str = "source",
         type_info: Any = None,
-    ) -> DataStream[T]:
-        """The records of a source, with event time if a strategy is given. What is not a `Source` raises `InvalidArgument`."""
+    ) -> DataStream[T]: ...
+    def from_source(
+        self,
+        source: Source[Any],
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "source",
+        type_info: Any = None,
+    ) -> DataStream[Any]:
+        """The records of a source, with event time if a strategy is given, converted to `type_info` if it is given.
+
+        What is not a `Source` raises `InvalidArgument`.
+        """
         return self._source(source, watermark_strategy, source_name, type_info)
 
+    @overload
+    def add_source(
+        self, source_func: Source[object], source_name: str = "source", *, type_info: TypeInformation[T]
+    ) -> DataStream[T]: ...
+    @overload
     def add_source(
         self, source_func: Source[T], source_name: str = "source", type_info: Any = None
-    ) -> DataStream[T]:
+    ) -> DataStream[T]: ...
+    def add_source(
+        self, source_func: Source[Any], source_name: str = "source", type_info: Any = None
+    ) -> DataStream[Any]:
         """`from_source` without event time, as older programs write it."""
         return self._source(source_func, None, source_name, type_info)
 
+    @overload
+    def from_dataframe(
+        self,
+        dataframe: Any,
+        watermark_strategy: WatermarkStrategy | None = None,
+        *,
+        type_info: TypeInformation[T] | type[T],
+    ) -> DataStream[T]: ...
+    @overload
     def from_dataframe(
         self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None
-    ) -> DataStream[dict[str, Any]]:
+    ) -> DataStream[dict[str, Any]]: ...
+    def from_dataframe(
+        self, dataframe: Any, watermark_strategy: WatermarkStrategy | None = None, *, type_info: Any = None
+    ) -> DataStream[Any]:
         """The rows of a Spark DataFrame (batch or streaming) as dictionaries; on `local` any iterable of rows,
-        a pandas or a pyarrow table."""
-        return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe")
+        a pandas or a pyarrow table.
+
+        With `type_info` they are rows of `Types.ROW_NAMED(...)`, or objects of a dataclass, named tuple or Pydantic model;
+        the table must have exactly its fields as columns.
+        """
+        check_record_type(type_info)
+        return self._source(DataFrameSource(dataframe), watermark_strategy, "dataframe", type_info)
 
     def _source(
         self, source: Source[T], strategy: WatermarkStrategy | None, name: str, type_info: Any = None

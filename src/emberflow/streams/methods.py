@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo, TypeInformation
 
 
 def method_of(function: Any, method: str, where: str) -> Callable[..., Any]:
@@ -34,3 +35,12 @@ class Projection:
 
     def __call__(self, value: Any) -> tuple[Any, ...]:
         return tuple([value[position] for position in self._positions])
+
+    def type_of(self, declared: TypeInformation[Any] | None) -> TypeInformation[Any] | None:
+        """The type of the tuples that are made of records of a declared type; None if it has no such fields."""
+        if not isinstance(declared, RowTypeInfo | TupleTypeInfo):
+            return None
+        fields = declared.field_types
+        if not all(-len(fields) <= position < len(fields) for position in self._positions):
+            return None
+        return TupleTypeInfo(tuple([fields[position] for position in self._positions]))

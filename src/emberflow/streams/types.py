@@ -9,15 +9,18 @@ from typing import Any, TypeVar
 
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.type_information import (
-    ArrayKind,
-    ArrayTypeInfo,
+    BasicArrayTypeInfo,
     BasicType,
     BasicTypeInfo,
+    DateTypeInfo,
+    ListTypeInfo,
     MapTypeInfo,
+    ObjectArrayTypeInfo,
     PickledBytesTypeInfo,
+    PrimitiveArrayTypeInfo,
     RowTypeInfo,
-    SqlTimeType,
-    SqlTimeTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
     TupleTypeInfo,
     TypeInformation,
 )
@@ -109,17 +112,17 @@ class Types:
     @staticmethod
     def SQL_DATE() -> TypeInformation[datetime.date]:
         """`datetime.date`."""
-        return SqlTimeTypeInfo(SqlTimeType.DATE)
+        return DateTypeInfo()
 
     @staticmethod
     def SQL_TIME() -> TypeInformation[datetime.time]:
         """`datetime.time`."""
-        return SqlTimeTypeInfo(SqlTimeType.TIME)
+        return TimeTypeInfo()
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation[datetime.datetime]:
         """`datetime.datetime` without a time zone; as in PyFlink, one with a time zone keeps its wall time."""
-        return SqlTimeTypeInfo(SqlTimeType.TIMESTAMP)
+        return TimestampTypeInfo()
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
@@ -144,17 +147,17 @@ class Types:
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list of numbers, truth values or characters without None; of `BYTE`, it is `bytes`."""
-        return ArrayTypeInfo(ArrayKind.PRIMITIVE, element_type)
+        return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list of numbers, truth values, characters or strings, with None."""
-        return ArrayTypeInfo(ArrayKind.BASIC, element_type)
+        return BasicArrayTypeInfo(element_type)
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list of elements of any type, with None."""
-        return ArrayTypeInfo(ArrayKind.OBJECT, element_type)
+        return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
     def MAP(
@@ -166,7 +169,7 @@ class Types:
     @staticmethod
     def LIST(element_type_info: TypeInformation[T]) -> TypeInformation[list[T]]:
         """A list of one element type, without None; of `BYTE`, it is `bytes`."""
-        return ArrayTypeInfo(ArrayKind.LIST, element_type_info)
+        return ListTypeInfo(element_type_info)
 
 
 __all__ = ["TypeInformation", "Types"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, assert_type
@@ -12,6 +13,7 @@ from emberflow.streams import (
     Instant,
     KeyedProcessFunction,
     KeyedStream,
+    NumberSequenceSource,
     OutputTag,
     ProcessFunction,
     Row,
@@ -21,6 +23,13 @@ from emberflow.streams import (
     TypeInformation,
     Types,
 )
+
+
+@dataclass
+class Word:
+    word: str
+    n: int
+
 
 env = StreamExecutionEnvironment.get_execution_environment(engine="local")
 WORD = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])
@@ -45,6 +54,12 @@ def nested_types() -> None:
 
 def sources() -> None:
     assert_type(rows, DataStream[Row])
+    numbers = NumberSequenceSource(1, 3)
+    assert_type(env.from_source(numbers, type_info=Types.DOUBLE()), DataStream[float])
+    assert_type(env.add_source(numbers, type_info=Types.DOUBLE()), DataStream[float])
+    assert_type(env.from_dataframe([], type_info=WORD), DataStream[Row])
+    assert_type(env.from_dataframe([], type_info=Word), DataStream[Word])
+    assert_type(env.from_dataframe([]), DataStream[dict[str, Any]])
 
 
 class Words(ProcessFunction[Row, tuple[str, int]]):

@@ -16,6 +16,23 @@ HOMES: dict[str, str] = {
     "Metric": "emberflow.observability.metric_group",
     "MetricGroup": "emberflow.observability.metric_group",
     "StateDescriptor": "emberflow.state.descriptors",
+    **dict.fromkeys(
+        [
+            "BasicArrayTypeInfo",
+            "BasicType",
+            "BasicTypeInfo",
+            "DateTypeInfo",
+            "ListTypeInfo",
+            "MapTypeInfo",
+            "ObjectArrayTypeInfo",
+            "PickledBytesTypeInfo",
+            "PrimitiveArrayTypeInfo",
+            "SqlTimeTypeInfo",
+            "TimeTypeInfo",
+            "TimestampTypeInfo",
+        ],
+        "emberflow.events.types.type_information",
+    ),
 }
 """Names that are found elsewhere than in `emberflow.streams`."""
 

@@ -62,7 +62,7 @@ class ObjectConverter(Converter):
 
     def _item(self, name: str, item: Any) -> Any:
         make = self._fields.get(name)
-        if make is None or item is None:
+        if make is None:
             return item
         try:
             return make(item)
@@ -71,7 +71,12 @@ class ObjectConverter(Converter):
 
 
 def _maker(hint: Any) -> Make | None:
-    """What creates a field's value from that of a table; None if it is the same."""
+    """What creates a field's value from that of a table; None if it is the same. None stays None, whatever the type."""
+    make = _maker_of_values(hint)
+    return None if make is None else lambda value: None if value is None else make(value)
+
+
+def _maker_of_values(hint: Any) -> Make | None:
     if hint is Instant:
         return lambda value: Instant.of_datetime(value) if isinstance(value, datetime) else value
     if has_fields(hint):

@@ -108,7 +108,7 @@ class Row:
         fields = self._shape.fields
         if fields is None:
             raise TypeError("a Row without field names is not a dictionary: call set_field_names() first")
-        values = [plain_values(value) for value in self._values] if recursive else self._values
+        values = [_plain(value) for value in self._values] if recursive else self._values
         return dict(zip(fields, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
@@ -229,12 +229,12 @@ def equal_parts(row: Row) -> tuple[Any, ...]:
     return kind, *sorted(zip(fields, row._values, strict=False), key=lambda field: field[0])
 
 
-def plain_values(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """The value with dictionaries instead of rows, also in lists and dictionaries."""
     if isinstance(value, Row):
         return value.as_dict(True)
     if isinstance(value, list):
-        return [plain_values(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, dict):
-        return {key: plain_values(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _plain(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     return value

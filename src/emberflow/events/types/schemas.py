@@ -70,14 +70,20 @@ def has_fields(kind: Any) -> bool:
 
 
 def hints_of(kind: type[Any]) -> dict[str, Any]:
-    """The fields of such a class and their types."""
-    hints = get_type_hints(kind)
-    if hasattr(kind, "model_fields"):
-        names = list[str](getattr(kind, "model_fields"))  # noqa: B009 - Pydantic is not imported here
-    elif dataclasses.is_dataclass(kind):
+    """The fields of such a class and their types; raises InvalidArgument where they cannot be found out."""
+    models: Any = getattr(kind, "model_fields", None)
+    if models is not None:
+        return {name: field.annotation for name, field in models.items()}
+    names: Any = getattr(kind, "_fields", None)
+    if names is None:
         names = [field.name for field in dataclasses.fields(kind) if field.init]
-    else:
-        names = list[str](getattr(kind, "_fields"))  # noqa: B009 - of a named tuple
+    try:
+        hints = get_type_hints(kind)
+    except NameError as error:
+        raise InvalidArgument(
+            f"the types of the fields of {kind.__qualname__} cannot be found: {error}",
+            way_out="define the classes it refers to at the top of a module",
+        ) from error
     return {name: hints.get(name, Any) for name in names}
 
 

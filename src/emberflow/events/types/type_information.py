@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument
 from emberflow.events.types.row import Row
@@ -61,10 +62,31 @@ class SqlTimeType(Enum):
 class SqlTimeTypeInfo(TypeInformation[T]):
     """A date, a time of day, or both."""
 
-    time_type: SqlTimeType
+    time_type: ClassVar[SqlTimeType]
 
     def __repr__(self) -> str:
         return self.time_type.value
+
+
+class DateTypeInfo(SqlTimeTypeInfo[date]):
+    """A date."""
+
+    __slots__ = ()
+    time_type = SqlTimeType.DATE
+
+
+class TimeTypeInfo(SqlTimeTypeInfo[time]):
+    """A time of day."""
+
+    __slots__ = ()
+    time_type = SqlTimeType.TIME
+
+
+class TimestampTypeInfo(SqlTimeTypeInfo[datetime]):
+    """A date and a time of day."""
+
+    __slots__ = ()
+    time_type = SqlTimeType.TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,7 @@ _IN_PRIMITIVE_ARRAYS = frozenset(
 class ArrayTypeInfo(TypeInformation[T]):
     """A list whose elements have one type; an array of bytes is `bytes`."""
 
-    kind: ArrayKind
+    kind: ClassVar[ArrayKind]
     element_type: TypeInformation[Any]
 
     def __post_init__(self) -> None:
@@ -126,6 +148,34 @@ class ArrayTypeInfo(TypeInformation[T]):
         return f"{self.kind.value}<{self.element_type}>"
 
 
+class PrimitiveArrayTypeInfo(ArrayTypeInfo[T]):
+    """Numbers, truth values or characters, without None."""
+
+    __slots__ = ()
+    kind = ArrayKind.PRIMITIVE
+
+
+class BasicArrayTypeInfo(ArrayTypeInfo[T]):
+    """Numbers, truth values, characters or strings, with None."""
+
+    __slots__ = ()
+    kind = ArrayKind.BASIC
+
+
+class ObjectArrayTypeInfo(ArrayTypeInfo[T]):
+    """Elements of any type, with None."""
+
+    __slots__ = ()
+    kind = ArrayKind.OBJECT
+
+
+class ListTypeInfo(ArrayTypeInfo[T]):
+    """Elements of any type, without None."""
+
+    __slots__ = ()
+    kind = ArrayKind.LIST
+
+
 @dataclass(frozen=True, slots=True)
 class MapTypeInfo(TypeInformation[T]):
     """A dictionary whose keys have one type, and whose values have one type."""
@@ -147,6 +197,7 @@ class TupleTypeInfo(TypeInformation[tuple[Any, ...]]):
     field_types: tuple[TypeInformation[Any], ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "field_types", tuple(self.field_types))
         check_types("a field type of a tuple", self.field_types)
 
     def get_field_types(self) -> list[TypeInformation[Any]]:
@@ -165,10 +216,13 @@ class RowTypeInfo(TypeInformation[Row]):
     field_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        # PyFlink's programs pass lists.
+        object.__setattr__(self, "field_types", tuple(self.field_types))
         check_types("a field type of a row", self.field_types)
-        names = self.field_names
-        if names is None:
+        if self.field_names is None:
             return
+        names = tuple(self.field_names)
+        object.__setattr__(self, "field_names", names)
         if len(names) != len(self.field_types):
             raise InvalidArgument(
                 f"a row type has {len(names)} names and {len(self.field_types)} types",

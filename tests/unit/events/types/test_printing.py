@@ -1,4 +1,4 @@
-"""How PyFlink prints records of declared types; each line was compared with PyFlink 2.3."""
+"""How PyFlink prints records of declared types; the forms were compared with PyFlink 2.3."""
 
 from __future__ import annotations
 
