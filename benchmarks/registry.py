@@ -49,6 +49,16 @@ BENCHMARKS = (
     Benchmark(
         name="state_growth_spark", what="the same 2,000 keys touched while state grows to a million keys"
     ),
+    Benchmark(
+        name="timer_growth_spark",
+        what="the same 5,000 keys move their timers while 3 million timers are pending, Spark streaming",
+        full_timeout_s=1_500,
+    ),
+    Benchmark(
+        name="large_state",
+        what="a list and a map of a million elements, local and Spark",
+        full_timeout_s=1_200,
+    ),
     Benchmark(name="idle_and_soak", what="CPU of an idle query, memory over a soak", full_timeout_s=2_400),
     Benchmark(
         name="agent_two_actions_local",

@@ -12,8 +12,13 @@ from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, Outp
 from emberflow.streams import (
     CollectSink,
     KeyedProcessFunction,
+    ListStateDescriptor,
+    MapStateDescriptor,
     RuntimeContext,
+    StateTtlConfig,
     StreamExecutionEnvironment,
+    Time,
+    TimeDomain,
     TumblingEventTimeWindows,
     ValueStateDescriptor,
     WatermarkStrategy,
@@ -24,6 +29,7 @@ Value = tuple[str, int]
 KEYS = ("ann", "bob", "cat", "slow")
 LONG = "x" * 3_000
 """More than a page."""
+FAR_MS = 10**9
 
 
 def values(count: int) -> list[Value]:
@@ -67,21 +73,54 @@ class PricingAgent(Agent):
         ctx.send_event(OutputEvent(output=("agent", name, seen, sum(numbers), cost, size)))
 
 
+MANY = 150
+"""Items and timers that each record adds: more than stay with a key after a few records."""
+
+
 class Alarm(KeyedProcessFunction):
-    """Counts, and has one processing-time timer far ahead: it fires when the input ends."""
+    """Counts, in state of every kind and size, and has timers far ahead: they fire when the input ends."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        living = MapStateDescriptor("living")
+        living.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(5)).build())
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        self.fired = runtime_context.get_state(ValueStateDescriptor("fired"))
+        self.items = runtime_context.get_list_state(ListStateDescriptor("items"))
+        self.table = runtime_context.get_map_state(MapStateDescriptor("table"))
+        self.living = runtime_context.get_map_state(living)
 
     def process_element(self, value: Value, ctx: Any) -> Iterator[Any]:
         count = (self.count.value() or 0) + 1
         self.count.update(count)
+        timers = ctx.timer_service()
         if count == 1:
-            ctx.timer_service().register_processing_time_timer(4_102_444_800_000)
+            timers.register_processing_time_timer(4_102_444_800_000)
+        for number in range(count * MANY, (count + 1) * MANY):
+            self.items.add(number)
+            self.table.put(str(number), value[1])
+            self.living.put(number, value[1])
+            timers.register_event_time_timer(FAR_MS + number * 7919 % 100_000)
+            if number % 3 == 0:
+                timers.delete_event_time_timer(FAR_MS + (number - MANY) * 7919 % 100_000)
         yield "counted", value[0], count
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
-        yield "alarm", ctx.get_current_key(), self.count.value()
+        if ctx.time_domain() is TimeDomain.EVENT_TIME:
+            count, last = self.fired.value() or (0, 0)
+            assert timestamp > last
+            self.fired.update((count + 1, timestamp))
+            return
+        items, table = list(self.items.get()), dict(self.table.items())
+        assert items == sorted(items)
+        assert sorted(table.values()) == sorted(self.living.values())
+        yield (
+            "alarm",
+            ctx.get_current_key(),
+            self.count.value(),
+            self.fired.value(),
+            len(items),
+            sum(table.values()),
+        )
 
 
 def build(env: StreamExecutionEnvironment, source: TestSource, folder: Path, out: list[Any]) -> None:

@@ -167,8 +167,8 @@ def test_a_key_selector_that_raises(host: Host) -> None:
 @on_every_host
 def test_a_key_that_cannot_be_hashed(host: Host) -> None:
     with pytest.raises(KeySelectorFailed) as error:
-        host.run(lambda env: env.from_collection([["a", 1]]).key_by(lambda v: v).map(first).name("lists"))
-    parts_of(error, "step 'lists'", "['a', 1]", "unhashable", "what to do")
+        host.run(lambda env: env.from_collection([{"a": 1}]).key_by(lambda v: v).map(len).name("maps"))
+    parts_of(error, "step 'maps'", "{'a': 1}", "unhashable", "what to do")
 
 
 class Locked:

@@ -126,6 +126,28 @@ def test_keys_of_many_types(host: Host) -> None:
     assert totals == {key: 4 if key == 1 else 2 for key in keys}
 
 
+class CountLists(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self._count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self._count.update((self._count.value() or 0) + 1)
+        assert ctx.get_current_key() == value
+        ctx.timer_service().register_event_time_timer(1_000)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Any:
+        yield str(ctx.get_current_key()), self._count.value()
+
+
+@on_every_host
+def test_lists_as_keys(host: Host) -> None:
+    keys: list[Any] = [[], [1, "a"], [1, "b"], (1, "a"), [1, [2, None]], ("t", [1])]
+    out = host.run(
+        lambda env: env.from_collection([*keys, *keys]).key_by(lambda key: key).process(CountLists())
+    )
+    assert sorted(out) == sorted((str(key), 2) for key in keys)
+
+
 @on_every_host
 def test_order_within_a_key_is_kept(host: Host) -> None:
     records = [(f"k{i % 13}", i) for i in range(3000)]

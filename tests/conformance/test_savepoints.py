@@ -1,5 +1,5 @@
 """A savepoint of one engine is started on the other, with another parallelism, in the middle of everything: sums, windows,
-timers, an agent's memory on pages, a run with a call in flight. The output of all parts together equals that of one
+timers, lists, maps and an agent's memory on pages, a run with a call in flight. The output of all parts together equals that of one
 undisturbed run, and an answered call is not made again."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from emberflow.cli.main import main
+from emberflow.engines.local import task_builder
 from emberflow.savepoints import Savepoint
 from emberflow.streams import JobClient, RestartStrategies
 from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, SPARK, Crash, Host, Sentinel, TestSource
@@ -117,7 +118,11 @@ def same_state(one: Savepoint, other: Savepoint) -> None:
         pytest.param("spark", id="spark", marks=[pytest.mark.spark, pytest.mark.slow]),
     ],
 )
-def test_parts_on_several_hosts_are_one_run(name: str, tmp_path: Path) -> None:
+def test_parts_on_several_hosts_are_one_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So that timers are on pages with SQLite too.
+    monkeypatch.setattr(task_builder, "TIMERS_IN_MEMORY", 256)
     *hosts, last = CHAINS[name]
     found: list[Any] = []
     savepoint: str | None = None

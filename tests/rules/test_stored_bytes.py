@@ -20,6 +20,7 @@ from emberflow.errors import BudgetExceeded, CorruptData, EmberflowError, Record
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import fingerprint
+from emberflow.events.list_keys import ListKey
 from emberflow.events.stored_types import HOMES, class_before, stable_path, stored_types
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.row import RowShape
@@ -59,6 +60,7 @@ VALUES: list[Any] = [
     HumanAnswer("yes", "fine", "ann"),
     EVENT,
     Instant(5, 6_000_000),
+    ListKey(["a", ListKey([1])]),
     MemoryRef("short-term", "profile.name"),
     MessageRole.TOOL,
     Node({"name": "Bob"}),

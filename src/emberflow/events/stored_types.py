@@ -50,6 +50,7 @@ HOMES: dict[str, Home] = {
     "HumanAnswer": Home("emberflow.operators.agents.guards.questions", "emberflow.operators.guard_approvals"),
     "InputEvent": _stays("emberflow.events.agent_events"),
     "Instant": _stays("emberflow.events.types.instant"),
+    "ListKey": _stays("emberflow.events.list_keys"),
     "MemoryRef": _stays("emberflow.state.memory_object"),
     "MessageRole": _stays("emberflow.agents.chat_message"),
     "Node": _stays("emberflow.state.pages"),

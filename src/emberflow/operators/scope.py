@@ -162,7 +162,8 @@ class Scope:
             value.remove_pages(store)
         self.dropped.clear()
         for timers in (self.event_timers, self.processing_timers, self.cleanup):
-            timers.flush(store)
+            if timers.changed:
+                timers.flush(store)
 
     def saved(self) -> SavedScope:
         return SavedScope(

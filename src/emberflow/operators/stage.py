@@ -21,6 +21,7 @@ from emberflow.errors import (
 from emberflow.event_time.timestamps import checked
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.key_groups import NoKeyGroup
+from emberflow.events.list_keys import as_key
 from emberflow.operators.async_wait import AsyncWaitOperator
 from emberflow.operators.contexts import RuntimeContext
 from emberflow.operators.factory import make_operator, step_of
@@ -112,6 +113,7 @@ class KeySelection:
             for value in batch.values:
                 append(select(value))
             if self._hashed and not _hashable(keys):
+                keys = list(map(as_key, keys))
                 for key, value in zip(keys, batch.values, strict=True):  # noqa: B007 - the error names the value
                     hash(key)
         except KeyboardInterrupt:

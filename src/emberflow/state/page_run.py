@@ -13,6 +13,10 @@ from emberflow.errors import CorruptData
 from emberflow.events.codecs import decode, encode
 from emberflow.state.pages import PageStore
 
+_LOST = (
+    "restore the checkpoint directory from a backup taken while the job was stopped; without one, start with an empty one"
+    " and another output folder, from the last savepoint if there is one"
+)
 _FIRST = 3
 """The first extent has 2 ** _FIRST numbers."""
 
@@ -46,20 +50,19 @@ class PageRun:
         store.put_page(self.number(index), encode(content))
 
     def read(self, store: PageStore | None, index: int, what: str) -> Any:
-        """Raises CorruptData if the page is missing."""
-        content = self.find(store, index)
-        if content is None:
-            raise CorruptData(
-                f"page {self.number(index)} of {what} is missing",
-                way_out="restore the checkpoint directory from a backup taken while the job was stopped",
-            )
-        return content
-
-    def find(self, store: PageStore | None, index: int) -> Any:
-        """The content of a page; None if it was never written."""
+        """The content of a page of `what`. Raises CorruptData if it is missing or damaged."""
         assert store is not None, "a scope with pages has a store"
         data = store.get_page(self.number(index))
-        return None if data is None else decode(data)
+        if data is None:
+            raise CorruptData(f"page {self.number(index)} of {what} is missing", way_out=_LOST)
+        try:
+            return decode(data)
+        except CorruptData as error:
+            raise CorruptData(
+                f"page {self.number(index)} of {what} cannot be decoded",
+                cause=error.cause or error.message,
+                way_out=_LOST,
+            ) from error
 
     def numbers(self) -> Iterator[int]:
         return map(self.number, range(self.length))

@@ -24,6 +24,8 @@ _ATOMS = frozenset({str, int, float, bool, bytes, type(None), date, datetime, ti
 _TUPLE_EQ: Any = getattr(tuple, "__eq__")  # noqa: B009 - a type checker cannot know it
 _STR_EQ: Any = getattr(str, "__eq__")  # noqa: B009
 _MISSING: Any = object()
+_KEPT_BUCKETS = 16_384
+"""So many buckets stay in memory after they were stored, as long as their key does."""
 
 Bucket = dict[Any, tuple[int, Any]]
 """key -> number of its insertion, value"""
@@ -150,14 +152,16 @@ class PagedMap:
             self._resize()
             self._run.extend(store, self._buckets)
             for index in sorted(self._changed):
-                bucket = self._held[index]
-                if bucket:
-                    self._run.write(store, index, bucket)
+                if index < self._buckets:
+                    # Also without keys: a missing page is always an error.
+                    self._run.write(store, index, self._held[index])
                 else:
                     store.remove_page(self._run.number(index))
+                    del self._held[index]
             self._run.length = self._buckets
             self._changed.clear()
-        self._held.clear()
+        if len(self._held) > _KEPT_BUCKETS:
+            self._held.clear()
 
     def remove_pages(self, store: PageStore) -> None:
         self._run.remove(store)
@@ -184,8 +188,10 @@ class PagedMap:
     def _bucket(self, index: int) -> Bucket:
         found = self._held.get(index)
         if found is None:
-            stored = self._run.find(self.store, index) if index < self._run.length else None
-            found = self._held[index] = {} if stored is None else stored
+            found = (
+                Bucket() if index >= self._run.length else self._run.read(self.store, index, "a map state")
+            )
+            self._held[index] = found
         return found
 
     def _all(self) -> Iterator[tuple[Any, tuple[int, Any]]]:
@@ -193,7 +199,7 @@ class PagedMap:
             held = self._held.get(index)
             if held is None and index < self._run.length:
                 # Not kept: whoever reads everything need not have it in memory twice.
-                held = self._run.find(self.store, index)
+                held = self._run.read(self.store, index, "a map state")
             if held:
                 yield from held.items()
 

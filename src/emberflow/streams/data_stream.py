@@ -209,7 +209,7 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
         """Partitions the stream: records with equal keys are processed in one place, in order.
 
         `key_selector` is a function, a `KeySelector`, or the name or position of a field. The key is a hashable value that is the same in every process, such as a string, number,
-        bytes, None, date, enum, a tuple of these or a frozen dataclass. It must always return the same key for the same
+        bytes, None, date, enum, a tuple or list of these or a frozen dataclass. It must always return the same key for the same
         record. One that raises, or returns what cannot be hashed, fails the job with `KeySelectorFailed`, which names
         the value. State and timers of the steps that follow belong to a key. Keys are converted to `key_type`.
 

@@ -32,7 +32,7 @@ from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.job_contract import CheckpointingMode, JobConfig, JobMetrics, RuntimeExecutionMode
 from emberflow.savepoints.restore import SavepointStart
 
-_TIMERS_IN_MEMORY = 16_384
+TIMERS_IN_MEMORY = 16_384
 """About so many timers of a kind are stored with each checkpoint, where the store has pages for the others."""
 
 
@@ -360,7 +360,7 @@ class TaskBuilder:
                     loader=self._store.loader(node.uid),
                     pages=pages,
                     owns=owns,
-                    timer_limit=_TIMERS_IN_MEMORY,
+                    timer_limit=TIMERS_IN_MEMORY,
                 )
             )
         made[0].dropped.extend(leftovers)
