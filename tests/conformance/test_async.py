@@ -119,7 +119,7 @@ def test_a_plain_coroutine_function(host: Host) -> None:
 
 
 @on_every_host
-def test_calls_run_side_by_side(host: Host) -> None:
+def test_calls_run_concurrently(host: Host) -> None:
     out = host.run(
         lambda env: AsyncDataStream.unordered_wait(
             env.from_collection(range(50)), Meet(50), SECONDS_20, capacity=50
@@ -137,7 +137,7 @@ def test_ordered_results_keep_the_order_of_their_records(host: Host) -> None:
 
 
 @on_every_host
-def test_unordered_results_leave_as_they_come(host: Host) -> None:
+def test_unordered_results_are_emitted_as_they_complete(host: Host) -> None:
     out = host.run(
         lambda env: AsyncDataStream.unordered_wait(
             env.from_collection(range(8)), Backwards(8), SECONDS_20, 10
@@ -178,7 +178,7 @@ def test_a_timeout_fails_the_step_by_default(host: Host) -> None:
 
 
 @on_every_host
-def test_failed_calls_are_made_again(host: Host) -> None:
+def test_failed_calls_are_retried(host: Host) -> None:
     fixed = AsyncRetryStrategy.fixed_delay(3, 1)
     exponential = AsyncRetryStrategy.exponential_backoff(5, 1, 5, 2.0)
     for policy in (fixed, exponential):
@@ -241,7 +241,7 @@ async def call_pair(value: tuple[str, int]) -> tuple[str, int]:
 
 
 @on_every_host
-def test_watermarks_stay_behind_their_records(host: Host) -> None:
+def test_watermarks_do_not_overtake_their_records(host: Host) -> None:
     class LateOnes(KeyedProcessFunction):
         def process_element(self, value: Any, ctx: Any) -> Any:
             yield value, ctx.timer_service().current_watermark() < ctx.timestamp()

@@ -81,7 +81,7 @@ def test_the_default_mode_is_streaming_except_for_tables(engine: str) -> None:
 
 
 @on_every_host
-def test_the_parallelism_of_a_step_changes_no_result(host: Host) -> None:
+def test_the_parallelism_of_a_step_does_not_change_the_result(host: Host) -> None:
     records = [(f"k{i % 7}", i) for i in range(70)]
     out = host.run(
         lambda env: env.from_collection(records).key_by(lambda value: value[0]).sum(1).set_parallelism(2)

@@ -78,7 +78,7 @@ def test_a_side_output_alone(host: Host) -> None:
 
 
 @on_every_host
-def test_a_side_chain_has_steps_keys_and_side_outputs_of_its_own(host: Host) -> None:
+def test_a_side_output_can_have_its_own_steps_keys_and_side_outputs(host: Host) -> None:
     def build(env: Any) -> Any:
         odd = env.from_collection([1, 2, 3, 13]).process(Sort()).get_side_output(ODD)
         again = odd.map(lambda n: n + 10).process(Sort())

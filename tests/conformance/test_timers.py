@@ -254,7 +254,7 @@ def test_elements_and_timers_never_overlap(host: Host) -> None:
 
 
 @on_every_host
-def test_a_watermark_leaves_behind_the_timers_it_fired(host: Host) -> None:
+def test_a_watermark_is_emitted_after_the_timers_it_fired(host: Host) -> None:
     # If a timer's result were overtaken by the watermark that fired it, the second stage's timer for that result
     # would be set too late and see the watermark of the end.
     class Second(KeyedProcessFunction):

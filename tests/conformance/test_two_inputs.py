@@ -96,7 +96,7 @@ def test_a_union_has_the_records_of_all(host: Host) -> None:
 
 
 @on_every_host
-def test_a_union_behind_key_by_shares_state(host: Host) -> None:
+def test_a_union_after_key_by_shares_state(host: Host) -> None:
     def build(env: Any) -> Any:
         one, two = env.from_collection([("a", 1), ("b", 2)]), env.from_collection([("a", 10)])
         return one.union(two).key_by(first).sum(1)

@@ -98,7 +98,7 @@ def test_tumbling_with_process(host: Host) -> None:
 
 
 @on_every_host
-def test_incremental_with_process_gives_one_element(host: Host) -> None:
+def test_incremental_aggregation_passes_one_element_to_process(host: Host) -> None:
     out = windowed(host, FIVE, lambda stream: stream.reduce(add, Bounds()))
     assert per_key(out)["a"] == [
         ("a", 0, 5, [("a", 8)]),

@@ -30,7 +30,7 @@ class Counting:
 
 
 @given(st.integers(0, 30), st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(1, 3))
-def test_it_is_read_the_same_however_it_is_cut(count: int, limits: list[int], per_run: int) -> None:
+def test_splitting_does_not_change_what_is_read(count: int, limits: list[int], per_run: int) -> None:
     source = IterableSource(Counting(count))
     assert read_all(source, limit=limits[0]) == list(range(count))
     assert read_restarting(source, 0, source.start(1)[0], limits, per_run) == list(range(count))

@@ -35,7 +35,7 @@ def check_every_way(source: Source, parallelism: int, limits: list[int], per_run
 
 
 @given(st.lists(st.integers()), LIMITS, st.integers(1, 3))
-def test_a_collection_is_read_the_same_however_it_is_cut(
+def test_splitting_a_collection_does_not_change_what_is_read(
     values: list[int], limits: list[int], per_run: int
 ) -> None:
     assert check_every_way(CollectionSource(values), 3, limits, per_run) == values
@@ -128,7 +128,7 @@ def test_impossible_generators_are_rejected(make: Any, text: str) -> None:
         make()
 
 
-def test_a_rate_says_what_is_due() -> None:
+def test_a_rate_determines_what_is_due() -> None:
     source = DataGeneratorSource(square, None, 100, RateLimiterStrategy.per_second(10))
     assert [source.available(0, [0, 1], elapsed) for elapsed in (0, 99, 100, 1000)] == [1, 1, 2, 11]
     assert source.available(0, [5, 1], 499) == 0
