@@ -3,7 +3,7 @@
     emberflow run examples/agents/approvals.py --engine local
     emberflow run examples/agents/approvals.py --engine local -- state/ 600
 
-Without arguments nobody answers, so every question expires after a second and counts as rejected. With a directory and
+Without arguments no one answers, so every question expires after a second and counts as rejected. With a directory and
 a number of seconds there is time to answer, from another terminal:
 
     emberflow approvals list state/

@@ -72,7 +72,7 @@ class Helpdesk(Agent):
         ctx.send_event(OutputEvent((event.get_attr("customer"), "are you still waiting?")))
 
 
-def told(letter: dict[str, Any]) -> tuple[str, str]:
+def described(letter: dict[str, Any]) -> tuple[str, str]:
     return letter["key"], f"dead letter: {letter['error']}"
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     env.get_config().set(AgentExecutionOptions.ON_ERROR, "dead-letter")
     questions = env.env.from_collection(QUESTIONS)
     built = env.from_datastream(questions, lambda item: item[0]).apply(Helpdesk())
-    built.to_datastream().union(built.dead_letters().map(told)).print()
+    built.to_datastream().union(built.dead_letters().map(described)).print()
     env.execute("helpdesk")
 
 

@@ -114,8 +114,8 @@ def incidents(env: StreamExecutionEnvironment) -> DataStream:
 
 
 def line(change: dict[str, Any]) -> str:
-    told = change.get("summary", f"{change['errors']} errors since 10:{change['since']:02}")
-    return f"10:{change['at']:02}  {change['change']}  {change['service']:<9} {told}"
+    summary = change.get("summary", f"{change['errors']} errors since 10:{change['since']:02}")
+    return f"10:{change['at']:02}  {change['change']}  {change['service']:<9} {summary}"
 
 
 if __name__ == "__main__":

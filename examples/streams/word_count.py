@@ -1,6 +1,6 @@
 """Counts the words of text files: how often each occurs, the most frequent first.
 
-python examples/streams/word_count.py                    # a text of its own
+python examples/streams/word_count.py                    # a built-in text
 python examples/streams/word_count.py notes.txt folder   # yours
 emberflow run examples/streams/word_count.py --engine local -- notes.txt
 """

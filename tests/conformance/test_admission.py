@@ -36,7 +36,7 @@ def test_all_workers_together_stay_within_requests_per_minute(host: Host) -> Non
     begun = [item.begun_s for item in service.taken]
     assert count / (max(begun) - min(begun)) <= rate * 1.1
     if host.engine == "spark":
-        assert len({item.process for item in service.taken}) == 2, "both workers had a part in it"
+        assert len({item.process for item in service.taken}) == 2, "both workers made calls"
 
 
 @on_every_host(hosts=[LOCAL_2, SPARK])
@@ -47,7 +47,7 @@ def test_a_service_that_says_too_many_is_called_less_often(host: Host) -> None:
         agent = Asker(service.port)
         assert sorted(host.run(lambda env: questions(env, count, agent))) == answers(count)
     assert sorted(item.question for item in service.taken) == sorted(f"q{n}" for n in range(count))
-    assert service.turned_away, "nobody knew the limit"
+    assert service.turned_away, "the limit was not known in advance"
     learnt_at = service.turned_away[0].at_s + 3
     later = [item for item in service.requests if item.begun_s >= learnt_at]
     assert later
@@ -76,7 +76,7 @@ def test_a_source_slows_down_while_agents_are_at_their_limit(host: Host) -> None
         stream.to_datastream().sink_to(CollectSink(lambda batch: found.extend(batch.values)))
         metrics = env.execute("full").metrics
     assert sorted(found) == answers(count)
-    assert len(service.taken) == count, "nothing is asked twice"
+    assert len(service.taken) == count, "no call is made twice"
     assert service.most_in_flight <= most * host.parallelism
     assert metrics.source_back_pressured_ms > 1_000, (
         "four rounds of a second each, all but the last held back"

@@ -146,5 +146,7 @@ def test_parts_on_several_hosts_are_one_run(
     for kind in ("total", "counted", "agent"):
         for key in KEYS:
             of_key = [item for item in found if item[:2] == (kind, key)]
-            assert of_key == [item for item in expected if item[:2] == (kind, key)], "order of a key is kept"
+            assert of_key == [item for item in expected if item[:2] == (kind, key)], (
+                "the order within a key is kept"
+            )
     assert (tmp_path / "calls").read_text() == "price of 3\n"

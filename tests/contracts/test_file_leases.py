@@ -34,7 +34,7 @@ def test_a_suspended_process_is_alive(tmp_path: Path, monkeypatch: pytest.Monkey
         child.signal(signal.SIGSTOP)
         assert reader.alive(child.owner)
         much_later(monkeypatch)
-        assert reader.alive(child.owner), "it may go on at any moment"
+        assert reader.alive(child.owner), "it may continue at any moment"
         child.kill()
         until(lambda: not reader.alive(child.owner))
 

@@ -38,7 +38,7 @@ ENTRY_POINTS = (
 def test_examples_run(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMBERFLOW_QUIET", "1")
     monkeypatch.chdir(tmp_path)
-    assert "assert " in example.text, "an example shows what comes out"
+    assert "assert " in example.text, "an example shows its result"
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(example.text, "example.py", "exec"), {"__name__": "__main__"})
 

@@ -1,4 +1,4 @@
-"""What an interval join has stored: a later version goes on with it.
+"""What an interval join has stored: a later version continues with it.
 
 `python -m tests.golden.test_interval_join_state` writes the file of this version, once.
 """

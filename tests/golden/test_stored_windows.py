@@ -1,4 +1,4 @@
-"""Windows that were open when this or the previous version stored them: they go on as if nothing had happened."""
+"""Windows that were open when this or the previous version stored them: they continue as if nothing had happened."""
 
 from __future__ import annotations
 

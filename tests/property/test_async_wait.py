@@ -113,7 +113,7 @@ def test_calls_may_end_in_any_order(
     for item in harness.log:
         mark = item if isinstance(item, int) else item.watermark
         if mark is not None:
-            assert mark >= current, "the watermark went back"
+            assert mark >= current, "the watermark regressed"
             current = mark
         if isinstance(item, Emitted):
             assert item.timestamp == stamps[item.value]

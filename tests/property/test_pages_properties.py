@@ -120,7 +120,7 @@ def test_pages_hold_what_was_written(steps: list[tuple[str, str, int]]) -> None:
             model_journal.changes.clear()
             root.flush(store)
             root = pickle.loads(pickle.dumps(root))
-            assert sorted(pages_of(root)) == sorted(store.pages), "a page was lost or left behind"
+            assert sorted(pages_of(root)) == sorted(store.pages), "a page was lost or orphaned"
             memory, journal = opened(root, store)
         else:
             marks = root.marks()

@@ -28,15 +28,15 @@ def test_no_window_has_more_starts_than_the_rate_and_the_burst(
     for pause, count in asks:
         now += pause
         granted = state.reserve(limits, now, [0.0] * count)
-        assert granted, "at least the first has its turn"
+        assert granted, "at least the first may start"
         assert all(start >= now for start in granted)
         starts += granted
-    assert starts == sorted(starts), "nobody is overtaken"
+    assert starts == sorted(starts), "no call is overtaken"
     # The simplest model of a token bucket: in a period it admits its rate times the period, plus its capacity.
     for first, start in enumerate(starts):
         for count, other in enumerate(starts[first:], start=1):
             assert count <= (other - start + BURST_S) * rate / 60 + 1 + 1e-6
-    assert starts[-1] <= now + len(starts) * 60 / rate * 1.01, "and no turn is given away"
+    assert starts[-1] <= now + len(starts) * 60 / rate * 1.01, "and no start is wasted"
 
 
 @given(st.integers(60, 100_000), st.lists(st.tuples(PAUSES, st.integers(0, 5_000)), min_size=1, max_size=30))

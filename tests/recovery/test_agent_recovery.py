@@ -180,7 +180,7 @@ def test_a_killed_process_with_calls_in_flight(
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         in_flight += bool(runs_in(tmp_path / "checkpoints"))
-    assert in_flight, "no kill met a run in flight, so this test has shown nothing"
+    assert in_flight, "no run was in flight at a kill, so this test has shown nothing"
     process = started(backend, tmp_path)
     output, _ = process.communicate(timeout=HANG_GUARD_S)
     assert process.returncode == 0, output[-3000:]

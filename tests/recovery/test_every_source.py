@@ -54,7 +54,7 @@ def fail_and_run_again(folder: Path, host: Host, value: str, parallelism: tuple[
         run(parallelism[0])
     if host is SPARK:
         commits = folder / "checkpoint" / "spark" / "commits"
-        assert (commits / "0").exists() is (value == LATER_BATCH), "the batch that the test is about"
+        assert (commits / "0").exists() is (value == LATER_BATCH), "the batch under test"
     run(parallelism[1])
     assert every_source.committed(folder) == every_source.EXPECTED
 

@@ -51,10 +51,10 @@ def test_a_worker_is_killed_while_calls_are_parked(host: Host, tmp_path: Path) -
     assert sorted(read_committed(tmp_path / "output")) == sorted(expected)
     assert len(set(lines(tmp_path, "ended"))) == 7 * 3
     assert repeated_needlessly(tmp_path) == [], (
-        "a call is begun again only when the process that ran it is gone"
+        "a call is started again only if the process that ran it is gone"
     )
     keys = {tuple(line.split()[:2]) for line in (tmp_path / "begun").read_text().splitlines()}
-    assert len(keys) == 7 * 3, "a repeated call has the key that it had before"
+    assert len(keys) == 7 * 3, "a repeated call has the same key"
 
 
 @on_every_host(hosts=[SPARK])

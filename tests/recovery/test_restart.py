@@ -148,7 +148,7 @@ def test_at_least_once_shows_results_before_their_checkpoint(mode: Checkpointing
     once = [("a", 1), ("b", 1), ("a", 2)]
     shown = once if mode is CheckpointingMode.EXACTLY_ONCE else [*once[:2], *once]
     assert sorted(out) == sorted(shown)
-    assert sorted(read_committed(tmp_path / "output")) == sorted(once), "sinks that commit do so once"
+    assert sorted(read_committed(tmp_path / "output")) == sorted(once), "transactional sinks commit once"
 
 
 def test_a_checkpointing_mode_is_one_of_two() -> None:

@@ -65,7 +65,7 @@ def test_the_core_has_no_clocks_threads_or_files() -> None:
         for name, line in used(parsed(path))
     }
     assert [text for what, text in found.items() if what not in EXCEPTIONS] == []
-    assert found.keys() >= EXCEPTIONS, "an exception that nobody needs"
+    assert found.keys() >= EXCEPTIONS, "an exception that is not needed"
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_shown_value_is_otherwise_its_repr() -> None:
         assert shorten(value) == repr(value)
     kept: dict[str, Any] = {"password": PASSWORD}
     shorten(kept)
-    assert kept == {"password": PASSWORD}, "the value itself is not touched"
+    assert kept == {"password": PASSWORD}, "the value itself is not changed"
     circle: list[Any] = []
     circle.extend([circle] * 20)
     assert masked_repr(circle, 50).startswith("[[...]")
@@ -167,7 +167,7 @@ def test_dead_letters_are_listed_without_secrets(tmp_path: Path, capsys: pytest.
         assert main(["dead-letters", *command]) == 0
         shown = capsys.readouterr().out
         assert "0123456789ab" in shown
-        assert PASSWORD[:8] not in shown, "a listing is cut to its width"
+        assert PASSWORD[:8] not in shown, "a listing is truncated to its width"
         assert is_harmless(shown)
     assert main(["dead-letters", "show", str(tmp_path), "0123", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["input"]["password"] == PASSWORD, "the data, for programs"

@@ -156,7 +156,7 @@ def test_an_exception_keeps_its_type_and_everything_except_secrets() -> None:
     noted = ValueError("wrong")
     noted.add_note(f"with {KEY}")
     assert stored(noted).__notes__ == ["with ***"]
-    assert noted.__notes__ == [f"with {KEY}"], "the exception that is raised is not touched"
+    assert noted.__notes__ == [f"with {KEY}"], "the raised exception is not changed"
     step = stored(StepFailed(f"step {KEY}", cause=f"ValueError: {KEY}", way_out="fix it"))
     assert isinstance(step, StepFailed)
     assert (step.message, step.cause, step.way_out) == ("step ***", "ValueError: ***", "fix it")

@@ -178,7 +178,7 @@ def check_time(simulation: Simulation, outputs: list[list[Any]]) -> None:
         mark = item.watermark if isinstance(item, Emitted) else item
         if mark is None:
             continue
-        assert mark >= current, "the watermark went back"
+        assert mark >= current, "the watermark regressed"
         if mark > current:
             # Which inputs came before the channel reached it?
             before = next((i for i in range(len(marks)) if marks[i] >= mark), len(expected))

@@ -156,7 +156,7 @@ def test_the_claims_of_a_process_end_with_it(tmp_path: Path) -> None:
     first.write_now(record("a/1", "paid"))
     first.close()
     until(lambda: not second.running("a/"))
-    assert second.find("a/1") == record("a/1", "paid"), "judged lost first, then looked at once more"
+    assert second.find("a/1") == record("a/1", "paid"), "found dead first, then read again"
     assert second.claim("a/")
 
 

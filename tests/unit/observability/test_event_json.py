@@ -325,7 +325,7 @@ def test_any_value_is_rendered_as_one_valid_line(
 @hypothesis_settings(deadline=None)
 def test_both_encoders_agree(value: Any) -> None:
     fast = written(value)
-    assert event_json.fast_dumps is not None, "orjson is among the packages of the tests"
+    assert event_json.fast_dumps is not None, "orjson is one of the test requirements"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(event_json, "fast_dumps", None)
         patch.setattr(plain_line, "fast_dumps", None)

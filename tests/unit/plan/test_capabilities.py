@@ -49,7 +49,7 @@ def test_automatic_mode() -> None:
     streaming, batch = RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH
     assert resolve_mode(graph(bounded=True), config()) is batch
     assert resolve_mode(graph(bounded=False), config()) is streaming
-    # A program that is to go on later is a stream, also if it ends.
+    # A program that is to be continued later is a stream, even if it ends.
     assert resolve_mode(graph(bounded=True), config(checkpoint_dir="x")) is streaming
     assert resolve_mode(graph(bounded=True), config(streaming)) is streaming
 

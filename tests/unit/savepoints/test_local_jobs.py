@@ -138,11 +138,11 @@ def test_steps_are_matched_by_uid(tmp_path: Path) -> None:
         started(env, WORDS, out, ends=True, uid="renamed")
     assert "gone: keyed_process 'counts'; new: keyed_process 'renamed'" in str(caught.value)
     assert "allow_non_restored_state" in str(caught.value)
-    assert not (tmp_path / "next").exists(), "a start that was refused leaves no trace"
+    assert not (tmp_path / "next").exists(), "a rejected start leaves no trace"
 
     env = environment(LOCAL, tmp_path / "next").set_savepoint(path, allow_non_restored_state=True)
     started(env, [*WORDS, "a"], out, ends=True, uid="renamed").get_job_execution_result().result()
-    assert out == [("a", 1)], "the source goes on, the renamed step begins anew"
+    assert out == [("a", 1)], "the source continues, the renamed step starts empty"
 
 
 def test_a_new_step_starts_empty_next_to_restored_ones(tmp_path: Path) -> None:

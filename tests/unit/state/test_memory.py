@@ -84,7 +84,7 @@ def test_delete_says_whether_there_was_something() -> None:
 def test_new_objects() -> None:
     memory = memory_of()
     memory.new_object("user").set("name", "Ann")
-    assert memory.new_object("user").get("name") == "Ann", "one that exists stays"
+    assert memory.new_object("user").get("name") == "Ann", "an existing one is kept"
     memory.set("other", 1)
     with pytest.raises(InvalidArgument) as caught:
         memory.new_object("other")

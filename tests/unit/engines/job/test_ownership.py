@@ -376,7 +376,7 @@ def test_a_worker_that_also_serves_the_next_start_does_not_fail_for_the_previous
     log.write_now(CallRecord("step/k-1/1/1", "f", "", "f()", "returned", "paid"))
     log.claim("step/k-2/1/")
     log._writer.write_pending()
-    assert log._writer._failure is not None, "it is not the first start's any more"
+    assert log._writer._failure is not None, "it no longer belongs to the first start"
 
     log.belongs_to(second)
     log.begin(1, "0/0", 1)

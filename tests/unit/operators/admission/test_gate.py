@@ -85,7 +85,7 @@ def test_without_limits_nothing_waits() -> None:
 def test_calls_in_flight_of_all_processes_stay_within_the_limit() -> None:
     service = Service()
     run(all_of(service, gates(3, max_concurrent=7), 300))
-    assert service.most == 7, "all of it is used, and no more"
+    assert service.most == 7, "the whole limit is used, and no more"
     assert sorted(service.served) == list(range(300))
 
 
@@ -114,7 +114,7 @@ def test_tokens_per_minute_are_those_that_were_used() -> None:
         return asyncio.get_running_loop().time() - begun
 
     took = run(work())
-    assert took == pytest.approx(400 * 500 / 1_000, rel=0.05), "guessed at 100, taken as 500"
+    assert took == pytest.approx(400 * 500 / 1_000, rel=0.05), "estimated at 100, counted as 500"
 
 
 def test_a_process_that_starts_later_gets_its_share() -> None:
@@ -174,8 +174,8 @@ def test_the_rate_settles_below_what_the_service_accepts() -> None:
     half = service.begun[3_000]
     assert busiest([moment for moment in service.begun if moment >= half], 10) <= 50 * 10 * 1.1
     late = [moment for moment in service.turned_away if moment >= half]
-    assert len(late) <= 0.03 * 3_000, "turned away now and then, when it tries for more"
-    assert service.begun[-1] - half <= 3_000 / 50 * 2, "and most of what the service takes is used"
+    assert len(late) <= 0.03 * 3_000, "rejected occasionally, when it tries for more"
+    assert service.begun[-1] - half <= 3_000 / 50 * 2, "and most of what the service accepts is used"
 
 
 def test_a_call_gives_up_after_so_many_429s() -> None:

@@ -39,7 +39,7 @@ def test_no_minute_has_more_requests_than_the_limit() -> None:
     begun = starts(state, limits, 0.0, 2_000)
     for first, moment in enumerate(begun):
         assert sum(moment <= other < moment + 60 for other in begun[first:]) <= 600
-    assert begun[-1] < 2_000 / 600 * 60 * 1.02, "and little is given away"
+    assert begun[-1] < 2_000 / 600 * 60 * 1.02, "and little is wasted"
 
 
 def test_a_large_call_starts_and_delays_those_behind_it() -> None:

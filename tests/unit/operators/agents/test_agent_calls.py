@@ -72,7 +72,7 @@ def test_effects_of_an_action_are_applied_when_it_ends() -> None:
     harness = AgentHarness(asking())
     harness.send([("a", 1)])
     harness.calls.step()
-    assert harness.values == [], "nothing leaves before the action has ended"
+    assert harness.values == [], "nothing is emitted before the action has ended"
     harness.calls.step()
     assert harness.values == [("a", 1, "asked", 1), ("a", 1, [1], "-1.2")]
 
@@ -171,7 +171,7 @@ def test_an_agent_at_its_limit_requests_backpressure() -> None:
     harness.send([("a", 1), ("a", 2)])
     assert not harness.stage.full
     harness.send([("b", 3)])
-    assert harness.stage.full, "what waits behind a call counts too"
+    assert harness.stage.full, "inputs queued behind a call count too"
     harness.calls.finish(1)
     assert not harness.stage.full
 

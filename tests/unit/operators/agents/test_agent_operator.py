@@ -209,7 +209,7 @@ def test_skip_continues_after_the_failed_input() -> None:
             ctx.send_event(OutputEvent(ctx.short_term_memory.to_dict()))
 
     outputs = run_agent(Fails(), [1, 2, 3], options=SKIP).outputs
-    assert ("started", 2) in outputs, "what finished actions did stays"
+    assert ("started", 2) in outputs, "effects of finished actions remain"
     assert ("ended", 2) not in outputs
     assert outputs[-1] == {"started": [1, 2, 3], "ended": [1, 3]}
 

@@ -81,7 +81,7 @@ def test_delayed_events_are_detected() -> None:
     agent = Agent("a").add_action("plans", [InputEvent], plans).add_action("remind", [Reminder], act)
     plan = AgentPlan.from_agent(agent)
     assert "sends  Reminder" in plan.explain()
-    assert plan.is_async, "what is begun may outlive its input"
+    assert plan.is_async, "work may outlive its input"
     assert plan.warnings == ()
     with_warning = AgentPlan.from_agent(Agent("a").add_action("plans", [InputEvent], plans))
     assert with_warning.warnings == ("action 'plans' sends 'Reminder', which no action handles",)

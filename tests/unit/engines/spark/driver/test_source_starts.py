@@ -166,7 +166,9 @@ def test_version_1_is_read(tmp_path: Path, stored: dict[str, Any]) -> None:
     """It stored numbers of channels only."""
     (tmp_path / "channels.json").write_text(json.dumps(stored))
     wanted = [[[0, 3], False], [[1, 3], False], [[2, 3], False]]
-    assert starts(tmp_path) == wanted, "nothing was committed: the source is asked, with the same number"
+    assert starts(tmp_path) == wanted, (
+        "nothing was committed: the source determines them, with the same number"
+    )
     (tmp_path / "channels.json").write_text(json.dumps(stored))
     begin_batch(tmp_path, commit=True)
     assert len(starts(tmp_path)) == 3, "Spark knows the positions"
@@ -192,7 +194,7 @@ def test_a_repeated_first_batch_starts_where_the_first_attempt_did(tmp_path: Pat
     again = planner(source, fresh(source))
     assert again.initial() != begin
     assert read(source, again, again.initial(), end) == first
-    assert read(source, again, end, again.latest(end)) == [], "and goes on behind it"
+    assert read(source, again, end, again.latest(end)) == [], "and continues after it"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_only_numbers_count_as_batches(tmp_path: Path) -> None:
     query = Query()
     query.trigger = False
     rest(tmp_path, query)
-    assert query.looks == 1, "10 is after 9, whatever their spelling"
+    assert query.looks == 1, "10 is after 9: compared as numbers"
 
 
 def test_what_goes_wrong_with_the_savepoint_is_returned() -> None:

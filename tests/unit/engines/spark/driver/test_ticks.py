@@ -96,8 +96,8 @@ def test_an_action_that_a_batch_did_not_handle_is_retried_after_a_pause(
             moments.append(now.now_s)
         now.now_s += 0.01
     pauses = [round(later - earlier, 1) for earlier, later in itertools.pairwise(moments)]
-    assert len(moments) > 5, "it is not given up"
-    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8], "the pause grows with each batch, not with each look"
+    assert len(moments) > 5, "it is retried"
+    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8], "the pause grows with each batch, not with each poll"
     assert max(pauses) == pytest.approx(10.0, abs=0.2)
 
 

@@ -41,7 +41,7 @@ def test_the_zip_of_another_spark_stays(tmp_path: Path) -> None:
     zipped = make_pyspark(tmp_path)
     assert prefer_installed_pyspark([zipped, "a"]) == [zipped, "a"], "its package cannot be imported"
     home = str(tmp_path / "spark-4" / "python" / "lib" / "pyspark.zip")
-    assert prefer_installed_pyspark([home, str(tmp_path)]) == [home, str(tmp_path)], "its package is no other"
+    assert prefer_installed_pyspark([home, str(tmp_path)]) == [home, str(tmp_path)], "its package is the same"
 
 
 @pytest.mark.skipif(bool(spark_missing()), reason=f"B1 on Spark: {spark_missing()}")

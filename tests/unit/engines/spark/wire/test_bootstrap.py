@@ -83,7 +83,7 @@ def test_code_is_unpacked_once_and_for_this_user_only(temporary: Path) -> None:
     assert list(modes.values()) == [0o600, 0o700, 0o700]
     before = path.stat().st_mtime_ns
     assert worker(temporary) == ("ours", path)
-    assert path.stat().st_mtime_ns == before, "found and kept, with what Python has compiled"
+    assert path.stat().st_mtime_ns == before, "found and kept, with Python's bytecode"
 
 
 def plant(folder: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_share_is_read_through_the_chain_and_counted() -> None:
     assert values_in(rows) == [10, 20, 30]
     assert counted(rows) == 3
     again = rows_in(read_share(data, 0, share([1, 1], [4, 1]), 0))
-    assert values_in(again) == [10, 20, 30], "a task that is repeated reads the same"
+    assert values_in(again) == [10, 20, 30], "a repeated task reads the same records"
 
 
 def test_records_read_by_the_driver_are_not_read_again() -> None:
@@ -121,7 +121,9 @@ def test_records_for_the_driver_are_delivered_in_order_and_once(tmp_path: Path) 
     assert [list(batch.values) for _, _, batch in folder.take()] == [[0, 10], [20, 30]]
     commit_epoch(data, [messages[1]], 1)
     commit_epoch(data, [messages[2]], 2)
-    assert [list(batch.values) for _, _, batch in folder.take()] == [[40, 50]], "a repeated batch comes once"
+    assert [list(batch.values) for _, _, batch in folder.take()] == [[40, 50]], (
+        "a repeated batch is delivered once"
+    )
     assert list(home.iterdir()) == [], "what was delivered is removed"
 
 

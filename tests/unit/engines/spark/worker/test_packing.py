@@ -65,10 +65,10 @@ def test_a_stage_with_at_end_watermarks_sends_each_once() -> None:
     assert {mark for _, mark, _ in first} == {3}
     assert all(packet.at_end for _, _, packet in first)
     made.on_watermark(3)
-    assert made.take_rows() == [], "nobody learns anything"
+    assert made.take_rows() == [], "nothing is sent"
     made.new_batch(0)
     made.on_watermark(3)
-    assert len(made.take_rows()) == GROUPS, "another task says it again"
+    assert len(made.take_rows()) == GROUPS, "another task sends it again"
 
 
 def test_batch_mode_has_no_watermarks() -> None:

@@ -489,7 +489,7 @@ def test_model_answers_are_counted_once_automatically() -> None:
     PaidModel.calls.clear()
     agent = Chatting().add_budget(Budget(tokens=60, per="key"))
     assert run_agent(agent, ["a", "b", "c"]).outputs == [30, 0, "BudgetExceeded"]
-    assert PaidModel.calls == ["a", "b"], "an attempt that is repeated is answered from what is known"
+    assert PaidModel.calls == ["a", "b"], "a repeated attempt is answered from recorded answers"
 
 
 def test_without_budgets_spending_is_free() -> None:

@@ -321,7 +321,7 @@ def test_a_429_is_not_recorded_as_the_answer(tmp_path: Path) -> None:
         run(act, tmp_path, [0])
     assert run(act, tmp_path, [0]) == ["re: busy"]
     assert [item[0] for item in asked] == ["busy", "busy"], (
-        "turned away once, answered once, and then from the log"
+        "rejected once, answered once, and then from the log"
     )
     assert len({item[2] for item in asked}) == 1, "the service sees that it is the same call"
 
