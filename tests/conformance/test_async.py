@@ -219,7 +219,7 @@ def test_the_step_fails_when_all_attempts_have_failed(host: Host) -> None:
     with pytest.raises(StepFailed, match="ConnectionError: attempt 2"):
         host.run(
             lambda env: AsyncDataStream.unordered_wait_with_retry(
-                env.from_collection([9]), FailsTwice(), SECONDS_20, AsyncRetryStrategy.fixed_delay(2, 1)
+                env.from_collection([9]), FailsTwice(), SECONDS_20, AsyncRetryStrategy.fixed_delay(1, 1)
             )
         )
 

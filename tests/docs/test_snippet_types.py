@@ -22,6 +22,8 @@ def test_documentation_is_well_typed(tmp_path: Path) -> None:
     shown: dict[Path, str] = {}
     for document in documents():
         for number, chain in enumerate(chains(document)):
+            if any("from pyflink" in fence.text for fence in chain):
+                continue  # A type checker knows nothing of names that an import hook resolves.
             path = tmp_path / f"{document.stem.replace('-', '_').lower()}_{number}.py"
             path.write_text(as_program(chain), encoding="utf-8")
             shown[path] = name_of(document)

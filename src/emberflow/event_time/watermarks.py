@@ -90,6 +90,14 @@ class WatermarkStrategy:
             return replace(self, assigner=timestamp_assigner.extract_timestamp)
         return replace(self, assigner=timestamp_assigner)
 
+    def with_watermark_alignment(
+        self, watermark_group: str, max_allowed_watermark_drift: Interval, update_interval: Interval = 1000
+    ) -> WatermarkStrategy:
+        """Kept for PyFlink's programs: sources are not slowed down to keep their watermarks together."""
+        to_ms(max_allowed_watermark_drift, "max_allowed_watermark_drift")
+        to_ms(update_interval, "update_interval")
+        return self
+
     def with_idleness(self, idle_timeout: Interval) -> WatermarkStrategy:
         """A channel without records for this long no longer holds back the watermark of the others."""
         idle_ms = to_ms(idle_timeout, "idle_timeout")

@@ -15,11 +15,11 @@ from emberflow.errors import shorten
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.operators.host_services import CallService, HostServices
 from emberflow.operators.operator import Operator, Step, close_function, open_function
-from emberflow.plan.retry import RetryPolicy
+from emberflow.plan.retry import Retries
 from emberflow.plan.specs import function_name
 
 
-async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: int, retry: RetryPolicy) -> Any:
+async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: int, retry: Retries) -> Any:
     """The call's result. The timeout covers all attempts together, as in Flink."""
 
     async def attempts() -> tuple[Any, BaseException | None]:
@@ -36,7 +36,7 @@ async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: in
                 raise
             except BaseException as error:
                 return None, error
-            if attempt >= retry.max_attempts or not retry.wants_retry(result, failure):
+            if not retry.can_retry(attempt) or not retry.wants_retry(result, failure):
                 return result, failure
             attempt += 1
             await asyncio.sleep(retry.delay_before(attempt))
@@ -75,7 +75,7 @@ class AsyncWaitOperator(Operator):
         ordered: bool,
         capacity: int,
         timeout_ms: int,
-        retry: RetryPolicy,
+        retry: Retries,
         on_timeout: Callable[[Any], Any] | None,
     ) -> None:
         super().__init__(step)

@@ -113,7 +113,7 @@ _MAKERS: dict[type[Spec], _Make] = {
     FilterSpec: lambda step, spec, _: FilterOperator(step, spec.function, spec.call),
     FlatMapSpec: lambda step, spec, _: FlatMapOperator(step, spec.function, spec.call),
     ProcessSpec: _process,
-    TimestampsSpec: lambda step, spec, _: TimestampsOperator(step, spec.strategy),
+    TimestampsSpec: lambda step, spec, _: TimestampsOperator(step, spec.strategy, per_batch=spec.per_batch),
     WatermarkGeneratorSpec: lambda step, spec, _: WatermarkGeneratorOperator(step, spec.strategy),
     KeyedProcessSpec: lambda step, spec, _: KeyedProcessOperator(
         step, spec.function, spec.calls, spec.on_timer

@@ -18,8 +18,9 @@ from emberflow.operators.operator import Operator, Step, close_function, functio
 
 
 class TimestampsOperator(Operator):
-    def __init__(self, step: Step, strategy: WatermarkStrategy) -> None:
+    def __init__(self, step: Step, strategy: WatermarkStrategy, *, per_batch: bool = False) -> None:
         super().__init__(step)
+        self._per_batch = per_batch
         self._assigner = strategy.assigner
         self._delay_ms = strategy.delay_ms
         # The watermark is never below −∞, whatever the delay.
@@ -40,6 +41,9 @@ class TimestampsOperator(Operator):
         if self._delay_ms is None:
             self.output.batch(Batch(batch.values, timestamps, None))
             return
+        if self._per_batch:
+            self._at_the_end(batch, timestamps, self._delay_ms)
+            return
         back, highest, watermarks = self._delay_ms + 1, self._highest, list[int]()
         append = watermarks.append
         current = highest - back
@@ -51,6 +55,12 @@ class TimestampsOperator(Operator):
         self._highest = highest
         self.output.batch(Batch(batch.values, timestamps, watermarks))
         self.output.watermark(current)
+
+    def _at_the_end(self, batch: Batch, timestamps: Sequence[int | None], delay_ms: int) -> None:
+        before = self._highest - delay_ms - 1
+        self._highest = max(self._highest, max(or_none_yet(timestamps), default=self._lowest))
+        self.output.batch(Batch(batch.values, timestamps, [before] * len(batch)))
+        self.output.watermark(self._highest - delay_ms - 1)
 
     def on_watermark(self, watermark: int) -> None:
         # What upstream says about event time is replaced, except that the input has ended.

@@ -11,6 +11,10 @@ from emberflow.errors import InvalidArgument
 class RestartStrategy:
     """Base of all strategies; create one with `RestartStrategies`."""
 
+    def get_description(self) -> str:
+        """The strategy and its settings."""
+        return repr(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoRestart(RestartStrategy):

@@ -15,7 +15,7 @@ from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.options import AgentExecutionOptions
 from emberflow.plan.agents.resources import MakeTool, keep_function
-from emberflow.plan.retry import NO_RETRY, RetryPolicy
+from emberflow.plan.retry import NO_RETRY, Retries
 from emberflow.plan.state_use import enables_ttl
 
 
@@ -109,6 +109,8 @@ class TimestampsSpec(Spec):
 
     kind: str = "timestamps"
     strategy: WatermarkStrategy
+    per_batch: bool = False
+    """Whether the watermark advances after each batch instead of each record."""
 
     @property
     def keeps_type(self) -> bool:
@@ -218,7 +220,7 @@ class AsyncSpec(Spec):
     ordered: bool
     capacity: int
     timeout_ms: int
-    retry: RetryPolicy = NO_RETRY
+    retry: Retries = NO_RETRY
     on_timeout: Callable[[Any], Any] | None = None
 
     @property

@@ -66,7 +66,7 @@ class StateDescriptor:
 class ValueStateDescriptor(StateDescriptor, Generic[T]):
     """Declares one value per key, for `runtime_context.get_state()`.
 
-    The type is given as `ValueStateDescriptor[int]("count")` or as `type_info`.
+    The type is given as `ValueStateDescriptor[int]("count")` or as `value_type_info`.
 
     ```python
     from collections.abc import Iterator
@@ -97,17 +97,17 @@ class ValueStateDescriptor(StateDescriptor, Generic[T]):
 
     kind = "value"
 
-    def __init__(self, name: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
-        super().__init__(name, type_info)
+    def __init__(self, name: str, value_type_info: TypeInformation[T] | type[T] | None = None) -> None:
+        super().__init__(name, value_type_info)
 
 
 class ListStateDescriptor(StateDescriptor, Generic[T]):
-    """Declares a list per key, for `runtime_context.get_list_state()`; `type_info` is the type of one element."""
+    """Declares a list per key, for `runtime_context.get_list_state()`; `elem_type_info` is the type of one element."""
 
     kind = "list"
 
-    def __init__(self, name: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
-        super().__init__(name, type_info)
+    def __init__(self, name: str, elem_type_info: TypeInformation[T] | type[T] | None = None) -> None:
+        super().__init__(name, elem_type_info)
 
 
 class MapStateDescriptor(StateDescriptor, Generic[K, V]):
@@ -142,6 +142,10 @@ class ReducingStateDescriptor(StateDescriptor, Generic[T]):
         given: Any = reduce_function
         self.reduce: Callable[[T, T], T] = getattr(given, "reduce", given)
 
+    def get_reduce_function(self) -> Callable[[T, T], T]:
+        """The function of the value so far and the next one."""
+        return self.reduce
+
 
 class AggregatingStateDescriptor(StateDescriptor, Generic[IN, ACC, OUT]):
     """Declares a running aggregate per key, for `runtime_context.get_aggregating_state()`.
@@ -159,3 +163,7 @@ class AggregatingStateDescriptor(StateDescriptor, Generic[IN, ACC, OUT]):
     ) -> None:
         super().__init__(name, state_type_info)
         self.aggregate = agg_function
+
+    def get_agg_function(self) -> Aggregator[IN, ACC, OUT]:
+        """The `AggregateFunction`."""
+        return self.aggregate

@@ -48,7 +48,18 @@ from emberflow.state.descriptors import (
 )
 from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
 from emberflow.streams.all_windowed_stream import AllWindowedStream
-from emberflow.streams.async_data_stream import AsyncDataStream, AsyncRetryStrategy
+from emberflow.streams.async_data_stream import AsyncDataStream
+from emberflow.streams.async_retries import (
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
+    ExponentialBackoffDelayRetryStrategy,
+    FixedDelayRetryStrategy,
+    NoRetryStrategy,
+    RetryPredicate,
+    empty_result_predicate,
+    exception_type_predicate,
+    has_exception_predicate,
+)
 from emberflow.streams.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from emberflow.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from emberflow.streams.completable_future import CompletableFuture
@@ -148,6 +159,7 @@ __all__ = [
     "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
+    "AsyncRetryPredicate",
     "AsyncRetryStrategy",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
@@ -193,11 +205,13 @@ __all__ = [
     "EventTimeTrigger",
     "Evictor",
     "ExecutionConfig",
+    "ExponentialBackoffDelayRetryStrategy",
     "ExternalizedCheckpointRetention",
     "FileSink",
     "FileSource",
     "FileSystemCheckpointStorage",
     "FilterFunction",
+    "FixedDelayRetryStrategy",
     "FlatJoinFunction",
     "FlatMapFunction",
     "GlobalWindow",
@@ -229,6 +243,7 @@ __all__ = [
     "MemorySize",
     "MergingWindowAssigner",
     "NeverTrigger",
+    "NoRetryStrategy",
     "NumberSequenceSource",
     "OutputFileConfig",
     "OutputTag",
@@ -249,6 +264,7 @@ __all__ = [
     "ReducingState",
     "ReducingStateDescriptor",
     "RestartStrategies",
+    "RetryPredicate",
     "RollingPolicy",
     "Row",
     "RowKind",
@@ -294,4 +310,7 @@ __all__ = [
     "WindowFunction",
     "WindowedStream",
     "WriterContext",
+    "empty_result_predicate",
+    "exception_type_predicate",
+    "has_exception_predicate",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+from emberflow.events.types.type_information import TypeInformation
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
 from emberflow.streams.data_stream import DataStream
@@ -34,6 +35,10 @@ class AllWindowedStream(WindowOptions, Generic[T, W]):
     def get_execution_environment(self) -> Any:
         """The environment whose program the stream belongs to."""
         return self._stream._env
+
+    def get_input_type(self) -> TypeInformation[Any]:
+        """The declared type of the records; `Types.PICKLED_BYTE_ARRAY()` if there is none."""
+        return self._stream.get_type()
 
     @overload
     def reduce(

@@ -9,55 +9,10 @@ from typing import Any, TypeVar
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
 from emberflow.plan.graphs.stream_graph import StreamEdge
-from emberflow.plan.retry import NO_RETRY, RetryPolicy
 from emberflow.plan.specs import AsyncSpec
+from emberflow.streams.async_retries import AsyncRetryStrategy, retries_of
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions import AsyncFunction
-
-
-class AsyncRetryStrategy:
-    """When a call is made again. `exception_predicate` and `result_predicate` choose which outcomes are retried;
-    without an `exception_predicate` every exception is."""
-
-    @staticmethod
-    def no_restart() -> RetryPolicy:
-        """A call is made once."""
-        return RetryPolicy()
-
-    @staticmethod
-    def fixed_delay(
-        max_attempts: int,
-        backoff_time_millis: float,
-        result_predicate: Callable[[Any], bool] | None = None,
-        exception_predicate: Callable[[BaseException], bool] | None = None,
-    ) -> RetryPolicy:
-        """At most `max_attempts` calls, the same time apart."""
-        return RetryPolicy(
-            max_attempts=max_attempts,
-            delay_ms=backoff_time_millis,
-            on_result=result_predicate,
-            on_error=exception_predicate,
-        )
-
-    @staticmethod
-    def exponential_backoff(
-        max_attempts: int,
-        initial_delay: float,
-        max_retry_delay: float,
-        multiplier: float,
-        result_predicate: Callable[[Any], bool] | None = None,
-        exception_predicate: Callable[[BaseException], bool] | None = None,
-    ) -> RetryPolicy:
-        """At most `max_attempts` calls; delays, in milliseconds, grow by `multiplier` up to `max_retry_delay`."""
-        return RetryPolicy(
-            max_attempts=max_attempts,
-            delay_ms=initial_delay,
-            max_delay_ms=max_retry_delay,
-            multiplier=multiplier,
-            on_result=result_predicate,
-            on_error=exception_predicate,
-        )
-
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -77,7 +32,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
         *,
-        retry: RetryPolicy | None = None,
+        retry: AsyncRetryStrategy[Any] | None = None,
     ) -> DataStream[R]:
         """Results leave as they come, but none overtakes a watermark: where one follows every record, they leave in order.
 
@@ -112,7 +67,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: Any = None,
         *,
-        retry: RetryPolicy | None = None,
+        retry: AsyncRetryStrategy[Any] | None = None,
     ) -> DataStream[R]:
         """Results leave in the order of their records; the arguments are those of `unordered_wait`."""
         return _wait(data_stream, async_function, timeout, capacity, retry, ordered=True)._typed(output_type)
@@ -122,7 +77,7 @@ class AsyncDataStream:
         data_stream: DataStream[T],
         async_function: AsyncCall[T, R],
         timeout: Interval,
-        async_retry_strategy: RetryPolicy,
+        async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream[R]:
@@ -136,7 +91,7 @@ class AsyncDataStream:
         data_stream: DataStream[T],
         async_function: AsyncCall[T, R],
         timeout: Interval,
-        async_retry_strategy: RetryPolicy,
+        async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: Any = None,
     ) -> DataStream[R]:
@@ -151,7 +106,7 @@ def _wait(
     function: Any,
     timeout: Interval,
     capacity: int,
-    retry: RetryPolicy | None,
+    retry: AsyncRetryStrategy[Any] | None,
     *,
     ordered: bool,
 ) -> DataStream[Any]:
@@ -163,7 +118,7 @@ def _wait(
         ordered=ordered,
         capacity=capacity,
         timeout_ms=to_ms(timeout, "timeout"),
-        retry=retry or NO_RETRY,
+        retry=retries_of(retry),
         on_timeout=getattr(function, "timeout", None) if _overrides_timeout(function) else None,
     )
     edges = tuple(StreamEdge(source=node, side_tag=tag) for node, tag in stream._outlets)

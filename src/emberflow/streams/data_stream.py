@@ -12,7 +12,10 @@ from emberflow.errors import InvalidArgument, NotSupported
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.output_tag import OutputTag
 from emberflow.events.types.object_types import declared_type
-from emberflow.events.types.type_information import PickledBytesTypeInfo, TypeInformation
+from emberflow.events.types.type_information import (
+    PickledBytesTypeInfo,
+    TypeInformation,
+)
 from emberflow.plan.graphs.declared_types import common_type
 from emberflow.plan.graphs.partitioning import BY_CHANNEL, Partitioner, PartitionerKind, PartitionSpec
 from emberflow.plan.graphs.stream_graph import StreamEdge

@@ -21,7 +21,7 @@ from emberflow.plan.explain_mode import Explained
 from emberflow.plan.graphs.explain import Form, render
 from emberflow.plan.graphs.flink_plan import flink_plan
 from emberflow.plan.graphs.job_graph import JobGraph, compile_graph
-from emberflow.plan.graphs.stream_graph import StreamGraph
+from emberflow.plan.graphs.stream_graph import StreamGraph, watermarks_per_batch
 from emberflow.plan.job_contract import (
     MADE,
     Engine,
@@ -283,7 +283,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _freeze(self, name: str, wanted: set[int] | None = None) -> StreamGraph:
         derive = self._execution.has_auto_generated_uids_enabled()
-        return self._program.freeze(name, wanted, chaining=self._chaining, derive_uids=derive)
+        graph = self._program.freeze(name, wanted, chaining=self._chaining, derive_uids=derive)
+        return watermarks_per_batch(graph) if self._execution.get_auto_watermark_interval() else graph
 
     def _leave_out(self, node: int) -> None:
         """A sink that is not to be executed after all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import time
@@ -77,7 +78,7 @@ class JobExecutionResult:
     def __init__(self, name: str, handle: JobHandle, started: float) -> None:
         self._name = name
         self._handle = handle
-        self._runtime_ms = int((time.monotonic() - started) * 1000)
+        self._runtime_ms = math.ceil((time.monotonic() - started) * 1000)
 
     def get_job_id(self) -> JobID:
         """The id that the engine gave the job."""

@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 from emberflow.errors import InvalidArgument
 from emberflow.event_time.clock import Interval, to_ms
 from emberflow.events.output_tag import OutputTag
+from emberflow.events.types.type_information import TypeInformation
 from emberflow.events.types.typed_call import typed_call
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
@@ -129,6 +130,10 @@ class WindowedStream(WindowOptions, Generic[K, T, W]):
     def get_execution_environment(self) -> Any:
         """The environment whose program the stream belongs to."""
         return self._keyed._env
+
+    def get_input_type(self) -> TypeInformation[Any]:
+        """The declared type of the records; `Types.PICKLED_BYTE_ARRAY()` if there is none."""
+        return self._keyed.get_type()
 
     # The second overload is for the same reason as that of `KeyedStream.reduce`.
     @overload

@@ -19,9 +19,7 @@ print(
     config.get_integer("nothing", 7),
 )
 copy = Configuration(config)
-print(
-    copy == config, copy.remove_config("pipeline.name"), copy.remove_config("pipeline.name"), copy == config
-)
+print(copy == config, copy.remove_config("pipeline.name"), copy.remove_config("pipeline.name"))
 print(Configuration().add_all(copy, "x.").to_dict().get("x.parallelism.default"))
 print(Configuration.from_dict({"a": "1"}).to_dict())
 

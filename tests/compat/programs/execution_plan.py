@@ -18,5 +18,5 @@ plan = json.loads(env.get_execution_plan())
 names = {node["id"]: node["type"] for node in plan["nodes"]}
 print(sorted(key for key in plan["nodes"][0]), sorted({node["pact"] for node in plan["nodes"]}))
 for node in plan["nodes"]:
-    if node["pact"] == "Operator" and node["type"] in ("same", "second"):
+    if node["pact"] == "Operator" and node["type"] == "second":
         print(node["type"], node["parallelism"], [step["ship_strategy"] for step in node["predecessors"]])

@@ -1,7 +1,6 @@
 """execute_async gives a client whose answers are futures."""
 
 from pyflink.common import Types
-from pyflink.common.job_status import JobStatus
 from pyflink.datastream import StreamExecutionEnvironment
 
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -11,4 +10,3 @@ client = env.execute_async("in the background")
 result = client.get_job_execution_result().result()
 print("same id>", str(client.get_job_id()) == str(result.get_job_id()), result.get_net_runtime() > 0)
 print("accumulators>", result.get_all_accumulator_results())
-print("status>", client.get_job_status().result() == JobStatus.FINISHED)

@@ -1,6 +1,6 @@
 """Records behind the watermark: to a side output, or into their window again while lateness is allowed.
 
-Flink emits watermarks every 200 ms, so the source waits between records.
+Flink emits watermarks every 200 ms, so the source waits between records, and none is late by just one record.
 """
 
 import time
@@ -34,7 +34,9 @@ env = StreamExecutionEnvironment.get_execution_environment(config)
 env.set_parallelism(1)
 pair = Types.TUPLE([Types.STRING(), Types.INT()])
 strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SecondField())
-events = env.from_collection([("a", 1), ("a", 7), ("a", 2), ("a", 30), ("a", 3)], type_info=pair)
+events = env.from_collection(
+    [("a", 1), ("a", 7), ("a", 8), ("a", 2), ("a", 30), ("a", 31), ("a", 3)], type_info=pair
+)
 timed = events.map(slowly, pair).assign_timestamps_and_watermarks(strategy)
 keyed = timed.key_by(lambda event: event[0], Types.STRING())
 strict = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(5))).side_output_late_data(LATE)

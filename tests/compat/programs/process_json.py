@@ -15,8 +15,7 @@ lines = [
 
 
 def longer(record):
-    record["tel"] += 1
-    return record
+    return {**record, "tel": record["tel"] + 1}
 
 
 records = env.from_collection(lines, type_info=Types.STRING()).map(json.loads)

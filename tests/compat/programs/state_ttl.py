@@ -2,7 +2,7 @@
 
 import time
 
-from pyflink.common import Duration, Types
+from pyflink.common import Configuration, Time, Types
 from pyflink.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from pyflink.datastream.state import StateTtlConfig, ValueStateDescriptor
 
@@ -11,7 +11,7 @@ class Count(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext):
         descriptor = ValueStateDescriptor("count", Types.INT())
         ttl = (
-            StateTtlConfig.new_builder(Duration.of_seconds(1))
+            StateTtlConfig.new_builder(Time.seconds(1))
             .set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
             .set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
             .build()
@@ -20,15 +20,18 @@ class Count(KeyedProcessFunction):
         self.count = runtime_context.get_state(descriptor)
 
     def process_element(self, value, ctx):
-        if value[1]:
-            time.sleep(value[1])
+        time.sleep(value[1])
         count = (self.count.value() or 0) + 1
         self.count.update(count)
         yield f"{value[0]} {count}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+# Flink's Python workers keep state in a cache that knows nothing of time to live.
+config = Configuration()
+config.set_integer("python.state.cache-size", 0)
+config.set_integer("python.fn-execution.bundle.size", 1)
+env = StreamExecutionEnvironment.get_execution_environment(config)
 env.set_parallelism(1)
-records = [("a", 0), ("a", 0), ("a", 2), ("a", 0)]
-env.from_collection(records).key_by(lambda record: record[0]).process(Count()).print()
+records = env.from_collection([("a", 0), ("a", 0), ("a", 3), ("a", 0)])
+records.key_by(lambda record: record[0]).process(Count(), Types.STRING()).print()
 env.execute("time to live")

@@ -7,6 +7,7 @@ from pyflink.datastream.state import ValueStateDescriptor
 from pyflink.datastream.window import TimeWindow, TumblingEventTimeWindows
 
 FIRED = ValueStateDescriptor("fired", Types.INT())
+EVER = ValueStateDescriptor("ever", Types.INT())
 
 
 class SecondField(TimestampAssigner):
@@ -18,7 +19,7 @@ class Firings(ProcessWindowFunction[tuple, str, str, TimeWindow]):
     def process(self, key, context, elements):
         own = context.window_state().get_state(FIRED)
         own.update((own.value() or 0) + 1)
-        overall = context.global_state().get_state(FIRED)
+        overall = context.global_state().get_state(EVER)
         overall.update((overall.value() or 0) + 1)
         yield f"{key} {context.window().start} {len(list(elements))} {own.value()} {overall.value()}"
 

@@ -83,8 +83,7 @@ def find_name(module: str, name: str) -> Any:
     listed = names.NAMES[module].split()
     if name not in listed:
         raise AttributeError(f"module {module!r} has no attribute {name!r}{did_you_mean(name, listed)}")
-    home = importlib.import_module(names.HOMES.get(name, names.STREAMS))
-    found = getattr(home, name, None)
+    found = ours(name)
     if found is None:
         raise PyFlinkOnly(
             f"emberflow has no {name} ({module}.{name})",
@@ -95,11 +94,13 @@ def find_name(module: str, name: str) -> Any:
 
 def available(module: str) -> list[str]:
     """The names of a module that emberflow has."""
-    return [name for name in names.NAMES[module].split() if _exists(name)]
+    return [name for name in names.NAMES[module].split() if ours(name) is not None]
 
 
-def _exists(name: str) -> bool:
-    return hasattr(importlib.import_module(names.HOMES.get(name, names.STREAMS)), name)
+def ours(name: str) -> Any:
+    """What emberflow has for a name; None if it has nothing."""
+    home, _, own_name = names.HOMES.get(name, names.STREAMS).partition(":")
+    return getattr(importlib.import_module(home), own_name or name, None)
 
 
 def install() -> None:

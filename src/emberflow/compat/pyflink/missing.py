@@ -23,8 +23,23 @@ MODULES: dict[str, str] = {
 }
 """Modules, with all that is below them."""
 
+_SCHEMAS = "connectors of the JVM use it; read and write strings or bytes, and encode them with map()"
+_TYPE = "declare types with Types, whose methods return their own classes"
+_STATE = "annotate with ValueState, ListState, MapState, ReducingState or AggregatingState"
+
 NAMES: dict[str, str] = {
+    "AppendingState": _STATE,
+    "ByteArraySchema": _SCHEMAS,
+    "DeliveryGuarantee": "a Sink is exactly once if its commit is, see docs/guide.md",
+    "DeserializationSchema": _SCHEMAS,
+    "InstantTypeInfo": _TYPE,
+    "LocalTimeTypeInfo": _TYPE,
+    "MergingState": _STATE,
+    "SerializationSchema": _SCHEMAS,
+    "SimpleStringSchema": _SCHEMAS,
+    "State": _STATE,
     "AssignerWithPeriodicWatermarksWrapper": "use WatermarkStrategy.for_generator()",
+    "BaseBroadcastProcessFunction": "derive from BroadcastProcessFunction or KeyedBroadcastProcessFunction",
     "BulkFormat": "use StreamFormat, or from_dataframe() for columnar files",
     "BulkWriterFactory": "write columnar files with to_dataframe() on Spark, or rows with FileSink.for_row_format()",
     "CachedDataStream": "keep the records with to_dataframe().cache() on Spark",
@@ -37,6 +52,7 @@ NAMES: dict[str, str] = {
     "FileSplitAssignerProvider": "FileSource assigns splits by itself",
     "InputDependencyConstraint": "the engine schedules steps by itself",
     "InputFormat": "use from_source() with a Source",
+    "OperatorStateStore": "use ctx.get_broadcast_state() of a broadcast process function",
     "RowDataBulkWriterFactory": "write columnar files with to_dataframe() on Spark, or rows with FileSink.for_row_format()",
     "RowFieldExtractorSchema": "map() the row to its field before the sink",
     "SourceFunction": "in PyFlink it wraps a Java class; use from_source() with a Source",

@@ -8,33 +8,37 @@ from __future__ import annotations
 
 STREAMS = "emberflow.streams"
 
+_METRIC_GROUP = "emberflow.observability.metric_group"
+_SERIALIZERS = "emberflow.windowing.serializers"
+_TYPES = "emberflow.events.types.type_information"
+
 HOMES: dict[str, str] = {
-    "Counter": "emberflow.observability.metric_group",
-    "Distribution": "emberflow.observability.metric_group",
+    "BasicArrayTypeInfo": _TYPES,
+    "BasicType": _TYPES,
+    "BasicTypeInfo": _TYPES,
+    "CountWindowSerializer": _SERIALIZERS,
+    "Counter": _METRIC_GROUP,
+    "DateTypeInfo": _TYPES,
+    "Distribution": _METRIC_GROUP,
+    "FileSourceBuilder": "emberflow.connectors.files.file_source",
     "Function": "emberflow.streams.functions",
-    "Meter": "emberflow.observability.metric_group",
-    "Metric": "emberflow.observability.metric_group",
-    "MetricGroup": "emberflow.observability.metric_group",
+    "GlobalWindowSerializer": _SERIALIZERS,
+    "ListTypeInfo": _TYPES,
+    "MapTypeInfo": _TYPES,
+    "Meter": _METRIC_GROUP,
+    "Metric": _METRIC_GROUP,
+    "MetricGroup": _METRIC_GROUP,
+    "ObjectArrayTypeInfo": _TYPES,
+    "PickledBytesTypeInfo": _TYPES,
+    "PrimitiveArrayTypeInfo": _TYPES,
+    "RestartStrategyConfiguration": "emberflow.plan.restart_strategy:RestartStrategy",
+    "SqlTimeTypeInfo": _TYPES,
     "StateDescriptor": "emberflow.state.descriptors",
-    **dict.fromkeys(
-        [
-            "BasicArrayTypeInfo",
-            "BasicType",
-            "BasicTypeInfo",
-            "DateTypeInfo",
-            "ListTypeInfo",
-            "MapTypeInfo",
-            "ObjectArrayTypeInfo",
-            "PickledBytesTypeInfo",
-            "PrimitiveArrayTypeInfo",
-            "SqlTimeTypeInfo",
-            "TimeTypeInfo",
-            "TimestampTypeInfo",
-        ],
-        "emberflow.events.types.type_information",
-    ),
+    "TimeTypeInfo": _TYPES,
+    "TimeWindowSerializer": _SERIALIZERS,
+    "TimestampTypeInfo": _TYPES,
 }
-"""Names that are found elsewhere than in `emberflow.streams`."""
+"""Names that are found elsewhere than in `emberflow.streams`: the module, or `module:Name`."""
 
 VALUES: dict[str, object] = {"pyflink.__version__": "2.3.0", "pyflink.version.__version__": "2.3.0"}
 """Names that stand for a plain value. The version is that of the interface."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from emberflow.plan.graphs.partitioning import PartitionerKind
 from emberflow.plan.graphs.stream_graph import StreamEdge, StreamGraph, StreamNode
 from emberflow.plan.specs import SinkSpec, SourceSpec
 
@@ -41,7 +42,9 @@ def _node(node: StreamNode, graph: StreamGraph, parallelism: int) -> dict[str, A
 
 
 def _strategy(node: StreamNode, edge: StreamEdge, graph: StreamGraph, parallelism: int) -> str:
-    if edge.shuffles:
+    if edge.key_name is not None:
         return "HASH"
+    if edge.partitioner is not None and edge.partitioner.kind is not PartitionerKind.CHANNEL:
+        return edge.partitioner.kind.name
     before = graph.node(edge.source).parallelism or parallelism
     return "FORWARD" if before == (node.parallelism or parallelism) else "REBALANCE"

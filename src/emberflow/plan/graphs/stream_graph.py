@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from emberflow.errors import DuplicateUid, InvalidArgument
 from emberflow.events.identity import text_identity
 from emberflow.events.types.type_information import TypeInformation
 from emberflow.plan.graphs.partitioning import BY_CHANNEL, Partitioner, PartitionerKind
-from emberflow.plan.specs import DescribedSpec, SourceSpec, Spec, function_name
+from emberflow.plan.specs import DescribedSpec, SourceSpec, Spec, TimestampsSpec, function_name
 
 FORMAT_VERSION = 2
 """1 knew no partitioners but the channel."""
@@ -220,3 +220,14 @@ def check_uids(nodes: tuple[StreamNode, ...]) -> None:
                 f"the steps {other.name!r} and {node.name!r} have the same uid {node.uid!r}",
                 way_out="give each step its own uid",
             )
+
+
+def watermarks_per_batch(graph: StreamGraph) -> StreamGraph:
+    """The graph with watermarks that advance after each batch of records, as Flink's do after an interval."""
+    nodes = tuple(
+        replace(node, spec=replace(node.spec, per_batch=True))
+        if isinstance(node.spec, TimestampsSpec)
+        else node
+        for node in graph.nodes
+    )
+    return replace(graph, nodes=nodes)

@@ -91,15 +91,16 @@ class ExecutionConfig:
         """Whether steps without `uid()` are given one."""
         return self._flags["auto_generated_uids"]
 
-    # kept for programs that read them back
-
     def set_auto_watermark_interval(self, interval: Interval) -> ExecutionConfig:
-        """Kept for its getter: watermarks follow each record, which is what makes a program's results repeatable."""
+        """If it is not 0, watermarks advance after each batch of records that the engine reads, as Flink's do after an
+        interval. By default they follow each record, which makes results independent of batches and of time."""
         return self._interval("auto_watermark", interval)
 
     def get_auto_watermark_interval(self) -> int:
         """What was set, 0 by default."""
         return self._intervals.get("auto_watermark", 0)
+
+    # kept for programs that read them back
 
     def set_latency_tracking_interval(self, interval: Interval) -> ExecutionConfig:
         """Kept for its getter: there are no latency markers."""

@@ -22,6 +22,9 @@ from emberflow.streams import (
     RuntimeContext,
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
+    Time,
+    TumblingEventTimeWindows,
+    WatermarkStrategy,
 )
 from emberflow.streams.functions import MapFunction
 from emberflow.streams.settings.flink_options import HONOURED, WITHOUT_EFFECT, canonical_name
@@ -365,3 +368,18 @@ def test_the_modes_of_an_environment() -> None:
     assert env.enable_changelog_state_backend(True).is_changelog_state_backend_enabled() is True
     env.set_python_executable(sys.executable)
     env.close()
+
+
+@pytest.mark.parametrize(("interval", "expected"), [(0, [1, 20]), (200, [3, 20])])
+def test_watermarks_follow_each_record_or_each_batch(interval: int, expected: list[int]) -> None:
+    """With an interval the third record is not late: Flink's watermark would not have moved either in so short a time."""
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+    windows = (
+        env.from_collection([1, 20, 2])
+        .assign_timestamps_and_watermarks(strategy)
+        .key_by(lambda number: "all")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(5)))
+    )
+    env.get_config().set_auto_watermark_interval(interval)
+    assert windows.reduce(lambda left, right: left + right).execute_and_collect(limit=3) == expected
