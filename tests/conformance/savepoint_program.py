@@ -10,7 +10,9 @@ from typing import Any
 
 from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, RunnerContext, action
 from emberflow.streams import (
+    BroadcastProcessFunction,
     CollectSink,
+    KeyedBroadcastProcessFunction,
     KeyedProcessFunction,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -123,6 +125,45 @@ class Alarm(KeyedProcessFunction):
         )
 
 
+RULES = MapStateDescriptor[str, int]("rules")
+
+
+class Ruled(KeyedBroadcastProcessFunction):
+    """Counts every record in its key and, in every task, in broadcast state; shows both when the input ends."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value: Value, ctx: Any) -> None:
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(2**63 - 1)
+
+    def process_broadcast_element(self, value: Value, ctx: Any) -> None:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(value[0], (rules.get(value[0]) or 0) + value[1])
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        rules = tuple(sorted(ctx.get_broadcast_state(RULES).items()))
+        yield "ruled", ctx.get_current_key(), self.count.value(), rules
+
+
+class Told(BroadcastProcessFunction):
+    """The same without keys; the last task tells, which is another one after each change of parallelism."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        last = runtime_context.get_number_of_parallel_subtasks() - 1
+        self.tells = runtime_context.get_index_of_this_subtask() == last
+
+    def process_element(self, value: Value, ctx: Any) -> None:
+        pass
+
+    def process_broadcast_element(self, value: Value, ctx: Any) -> Iterator[Any]:
+        rules = ctx.get_broadcast_state(RULES)
+        rules.put(value[0], (rules.get(value[0]) or 0) + value[1])
+        if self.tells:
+            yield "told", value[0], rules.get(value[0])
+
+
 def build(env: StreamExecutionEnvironment, source: TestSource, folder: Path, out: list[Any]) -> None:
     """The program; its committed output is added to `out`."""
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
@@ -144,4 +185,6 @@ def build(env: StreamExecutionEnvironment, source: TestSource, folder: Path, out
         .to_datastream()
         .uid("judged")
     )
-    totals.union(windows, alarms, judged).sink_to(sink).uid("sink")
+    ruled = keyed.connect(stream.broadcast(RULES)).process(Ruled()).uid("ruled")
+    told = stream.rebalance().connect(stream.broadcast(RULES)).process(Told()).uid("told")
+    totals.union(windows, alarms, judged, ruled, told).sink_to(sink).uid("sink")

@@ -17,7 +17,17 @@ from emberflow.streams import (
     TumblingEventTimeWindows,
     WatermarkStrategy,
 )
-from emberflow.testing import LOCAL, Host, TestSource, on_every_host, per_key, unordered
+from emberflow.testing import (
+    LOCAL,
+    LOCAL_SQLITE,
+    SPARK,
+    SPARK_BATCH,
+    Host,
+    TestSource,
+    on_every_host,
+    per_key,
+    unordered,
+)
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 
@@ -95,7 +105,7 @@ def test_every_partitioner_has_tasks_of_its_own(host: Host) -> None:
     }
 
 
-@on_every_host
+@on_every_host(nightly=[LOCAL_SQLITE, SPARK_BATCH])
 def test_event_time_behind_a_partitioner(host: Host) -> None:
     """Watermarks of all tasks are merged: windows behind a partitioner hold what they would without it, and a union of a
     partitioned and another stream keeps both."""
@@ -119,7 +129,7 @@ def test_event_time_behind_a_partitioner(host: Host) -> None:
     assert unordered(value for _, value in out["both"]) == unordered(records * 2)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK, SPARK_BATCH])
 def test_a_sink_behind_a_partitioner(host: Host) -> None:
     """The partitioner may be the last thing before a sink; keys behind it replace it."""
 

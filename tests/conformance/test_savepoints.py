@@ -142,8 +142,9 @@ def test_parts_on_several_hosts_are_one_run(
 
     expected = undisturbed(tmp_path / "undisturbed", STEP * (len(hosts) + 1))
     assert Counter(found) == Counter(expected)
-    assert {"total", "window", "counted", "alarm", "agent"} == {item[0] for item in found}
-    for kind in ("total", "counted", "agent"):
+    kinds = {"total", "window", "counted", "alarm", "agent", "ruled", "told"}
+    assert kinds == {item[0] for item in found}
+    for kind in ("total", "counted", "agent", "told"):
         for key in KEYS:
             of_key = [item for item in found if item[:2] == (kind, key)]
             assert of_key == [item for item in expected if item[:2] == (kind, key)], (

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from emberflow.events.batch import Batch
 from emberflow.events.key_groups import KeyGroups
+from emberflow.operators.operator_state import redistributed, united
 from emberflow.operators.routing import Router
 from emberflow.plan.graphs.partitioning import Partitioner, PartitionerKind
+from emberflow.state.entry import Entry
 from emberflow.streams import KeyedBroadcastProcessFunction, MapStateDescriptor
 from emberflow.testing import LOCAL, LOCAL_2, LOCAL_SQLITE, Crash, Host, OperatorHarness, Pause, TestSource
 
@@ -138,3 +140,21 @@ def test_broadcast_state_is_what_a_dictionary_would_be(sent: list[Any], crashes:
             else:
                 model[key] = value
     assert found + harness.values == wanted
+
+
+@given(
+    lists=st.lists(st.lists(st.integers(), max_size=5), min_size=1, max_size=5),
+    tasks=st.integers(1, 6),
+)
+def test_operator_state_is_distributed_evenly_and_whole(lists: list[list[int]], tasks: int) -> None:
+    before = {task: Entry({"$list:a": items, "$union:b": items}) for task, items in enumerate(lists)}
+    everything = [item for items in lists for item in items]
+    after = redistributed(before, tasks)
+    assert sorted(after) == list(range(tasks))
+    parts = [entry.get("$list:a", []) for entry in after.values()]
+    assert Counter(item for part in parts for item in part) == Counter(everything)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert all(entry.get("$union:b", []) == everything for entry in after.values())
+    same = united(before, len(lists))
+    assert [entry.get("$list:a", []) for entry in same.values()] == lists
+    assert all(entry.get("$union:b", []) == everything for entry in same.values())

@@ -39,6 +39,8 @@ class HostServices:
     clock: Clock
     batch: bool = False
     """Whether the job runs in BATCH mode, where some steps only emit their final results."""
+    reads_all_tasks: bool = True
+    """Whether a task that is restarted finds what all tasks of its step had stored."""
     calls: CallService | None = None
     """None if the stage has no step that waits for calls."""
     log: CallLog | None = None

@@ -159,6 +159,9 @@ class Operator:
     full = False
     """Whether more records would only wait for calls to end."""
 
+    function: Any = None
+    """The user's function object, if the step has one that may have operator state."""
+
     def __init__(self, step: Step) -> None:
         self.step = step
         self.output = Output()

@@ -15,12 +15,28 @@ from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, open_function
+from emberflow.operators.operator_state import TaskState
+from emberflow.operators.scope import Scope
 
 
-class PartitionedHead(KeyedOperator):
-    """Stands before the first step of a partitioned stage."""
+class NumberedTask(KeyedOperator):
+    """What heads a partitioned stage: no keys, but perhaps operator state."""
 
     has_keys = False
+    task_state: TaskState | None = None
+
+    def enter(self, scope: Scope) -> None:
+        super().enter(scope)
+        if self.task_state is not None:
+            self.task_state.entered(scope)
+
+    def before_save(self) -> None:
+        if self.task_state is not None:
+            self.task_state.snapshot()
+
+
+class PartitionedHead(NumberedTask):
+    """Stands before the first step of a partitioned stage."""
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         marks: list[int] | None = None
@@ -35,26 +51,24 @@ class PartitionedHead(KeyedOperator):
         self.output.batch(Batch(batch.values, batch.timestamps, marks))
 
 
-class CoProcessOperator(KeyedOperator):
+class CoProcessOperator(NumberedTask):
     """Two inputs without keys: one function object per task sees the records of both."""
-
-    has_keys = False
 
     def __init__(
         self, step: Step, function: Any, calls: Sequence[Callable[[Any, Any], Any]], clock: Clock
     ) -> None:
         super().__init__(step)
-        self._function = function
+        self.function = function
         self._calls = calls
         context = PlainContext(step.name, clock)
         self._contexts: tuple[Any, Any] = (context, context)
         """By input."""
 
     def open(self, context: Any) -> None:
-        open_function(self._function, context)
+        open_function(self.function, context)
 
     def close(self) -> None:
-        close_function(self._function)
+        close_function(self.function)
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         call, context, current = self._calls[input_index], self._contexts[input_index], self.scope.watermark

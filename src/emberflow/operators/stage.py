@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from emberflow.errors import (
@@ -35,13 +36,15 @@ from emberflow.operators.operator import (
     function_behind,
     open_function,
 )
-from emberflow.operators.partitioned import PartitionedHead
+from emberflow.operators.operator_state import TaskState
+from emberflow.operators.partitioned import NumberedTask, PartitionedHead
 from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
 from emberflow.operators.typed_output import output_of
 from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
 from emberflow.operators.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import StreamNode
+from emberflow.plan.operator_state import has_operator_state
 from emberflow.plan.specs import SinkSpec
 
 
@@ -139,6 +142,13 @@ class KeySelection:
         self._target.on_watermark(watermark)
 
 
+def _open(operator: Operator, context: RuntimeContext) -> None:
+    try:
+        operator.open(context)
+    except BaseException as error:
+        raise operator.step.failed_in("open()", error) from error
+
+
 def _hashable(keys: list[Any]) -> bool:
     try:
         set(keys)
@@ -187,6 +197,7 @@ class StageTask:
         self.head = self._head(stream_graph.node(stage.head), receivers.get(stage.head))
         if self.head is not None:
             self.head.batch_mode = host.batch
+            self._give_task_state(self.head, receivers.get(stage.head), reads_all=host.reads_all_tasks)
             self.head.input_of = {item.id: item.input_index for item in graph.inputs_of(stage_id)}
         self._clocks = [
             item
@@ -202,6 +213,11 @@ class StageTask:
             head.output.main.append(first)
         return head
 
+    def _give_task_state(self, head: KeyedOperator, first: Receiver | None, *, reads_all: bool) -> None:
+        function = first.function if isinstance(first, Operator) else None
+        if isinstance(head, NumberedTask) and has_operator_state(function):
+            head.task_state = TaskState(head, function, reads_all=reads_all)
+
     def _output(self, node_id: int, side_tag: str | None) -> list[Receiver]:
         operator = self.operators.get(node_id)
         output = self.entry if operator is None else operator.output
@@ -213,12 +229,14 @@ class StageTask:
         parallelism: int = 1,
         parameters: dict[str, str] | None = None,
     ) -> None:
-        for operator in self.operators.values():
+        state = self.head.task_state if isinstance(self.head, NumberedTask) else None
+        for node_id, operator in self.operators.items():
             keyed = operator if isinstance(operator, KeyedOperator) and operator.has_keys else None
-            try:
-                operator.open(RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters))
-            except BaseException as error:
-                raise operator.step.failed_in("open()", error) from error
+            context = RuntimeContext(operator.step.name, keyed, subtask, parallelism, parameters)
+            if state is not None and node_id == self.stage.head:
+                state.opens(subtask, parallelism, partial(_open, operator, context))
+            else:
+                _open(operator, context)
         for selection in self._selections:
             selection.open(subtask, parallelism, parameters)
 

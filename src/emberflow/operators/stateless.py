@@ -15,14 +15,14 @@ class FunctionOperator(Operator):
 
     def __init__(self, step: Step, function: Any, call: Callable[..., Any]) -> None:
         super().__init__(step)
-        self._function = function
+        self.function = function
         self._call = call
 
     def open(self, context: Any) -> None:
-        open_function(self._function, context)
+        open_function(self.function, context)
 
     def close(self) -> None:
-        close_function(self._function)
+        close_function(self.function)
 
 
 class MapOperator(FunctionOperator):

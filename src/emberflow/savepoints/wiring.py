@@ -6,7 +6,7 @@ savepoint can be created from it without the program.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
 from emberflow.events.stored_files import corrupt, read_json, write_json
 from emberflow.operators.watermark_merge import ChannelId, SavedChannel, is_hold
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
+from emberflow.plan.operator_state import keeps_operator_state
 
 FILE = "wiring.json"
-_FORMAT = 1
+_FORMAT = 2
+"""1 had no numbers of tasks."""
 _LOST = (
     "restore it from a backup; without one, start with an empty checkpoint directory and another output folder, from the"
     " last savepoint if there is one"
@@ -36,6 +38,8 @@ class Wiring:
     sinks: list[str]
     exchanges: dict[str, int]
     format: int = _FORMAT
+    tasks: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    """uid -> parallelism of steps with state that belongs to numbered tasks; None: that of the environment"""
     first_epoch: int = 0
     """The epoch of Spark's batch 0; not 0 in a job that started from a savepoint."""
 
@@ -85,6 +89,12 @@ def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
         sinks=[node.uid for node in graph.sinks],
         exchanges={exchange_name(graph, item): item.id for item in graph.exchanges},
         first_epoch=first_epoch,
+        tasks={
+            heads[stage.id].uid: heads[stage.id].parallelism
+            for stage in graph.stages
+            if stage.kind is StageKind.PARTITIONED
+            and (graph.traits_of(stage).shares_state or keeps_operator_state(graph, stage))
+        },
     )
 
 

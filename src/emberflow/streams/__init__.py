@@ -26,13 +26,19 @@ from emberflow.events.output_tag import OutputTag, SideOutput
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.row import Row, RowKind
 from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo, TypeInformation
-from emberflow.operators.broadcast import BroadcastState, ReadOnlyBroadcastState
+from emberflow.operators.broadcast_state import BroadcastState, ReadOnlyBroadcastState
 from emberflow.operators.contexts import (
     ElementContext,
     PlainContext,
     RuntimeContext,
     TimeDomain,
     TimerService,
+)
+from emberflow.operators.operator_state import (
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    OperatorListState,
+    OperatorStateStore,
 )
 from emberflow.operators.windows.window_context import KeyedStateStore, WindowContext
 from emberflow.plan.engine_options import EngineOption
@@ -62,6 +68,7 @@ from emberflow.streams.async_retries import (
 )
 from emberflow.streams.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from emberflow.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+from emberflow.streams.checkpointed_function import CheckpointedFunction
 from emberflow.streams.completable_future import CompletableFuture
 from emberflow.streams.connected_streams import ConnectedStreams
 from emberflow.streams.data_stream import DataStream, DataStreamSink
@@ -168,6 +175,7 @@ __all__ = [
     "BucketAssigner",
     "CheckpointConfig",
     "CheckpointStorage",
+    "CheckpointedFunction",
     "CheckpointingMode",
     "Chunk",
     "CloseableIterator",
@@ -214,6 +222,8 @@ __all__ = [
     "FixedDelayRetryStrategy",
     "FlatJoinFunction",
     "FlatMapFunction",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "GlobalWindow",
     "GlobalWindowSerializer",
     "GlobalWindows",
@@ -245,6 +255,8 @@ __all__ = [
     "NeverTrigger",
     "NoRetryStrategy",
     "NumberSequenceSource",
+    "OperatorListState",
+    "OperatorStateStore",
     "OutputFileConfig",
     "OutputTag",
     "Partitioner",

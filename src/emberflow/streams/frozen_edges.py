@@ -10,6 +10,7 @@ from emberflow.connectors.collection import CollectionSource
 from emberflow.errors import InvalidArgument
 from emberflow.plan.graphs.partitioning import AS_SENT, IN_TURN, PartitionerKind, PartitionSpec
 from emberflow.plan.graphs.stream_graph import StreamEdge, StreamNode
+from emberflow.plan.operator_state import needs_own_stage
 from emberflow.plan.specs import SinkSpec, SourceSpec
 
 
@@ -47,6 +48,7 @@ class FrozenEdges:
 
     def _settled(self, node: StreamNode, edges: list[StreamEdge]) -> list[StreamEdge]:
         if any(edge.key_name is not None or edge.by_channel for edge in edges):
+            needs_own_stage(replace(node, inputs=tuple(edges)))
             return edges
         settled = [self._forwarded(node, edge) for edge in edges]
         if node.parallelism is not None and not isinstance(node.spec, SinkSpec):
@@ -57,7 +59,7 @@ class FrozenEdges:
                 else edge
                 for edge in settled
             ]
-        if any(edge.shuffles for edge in settled):
+        if any(edge.shuffles for edge in settled) or needs_own_stage(replace(node, inputs=tuple(edges))):
             # What heads a stage gets all its records through exchanges.
             return [edge if edge.shuffles else replace(edge, partitioner=AS_SENT) for edge in settled]
         return settled

@@ -10,10 +10,16 @@ from emberflow.streams import (
     BroadcastProcessFunction,
     BroadcastState,
     BroadcastStream,
+    CheckpointedFunction,
     CoProcessFunction,
     DataStream,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
     KeyedBroadcastProcessFunction,
+    ListStateDescriptor,
+    MapFunction,
     MapStateDescriptor,
+    OperatorListState,
     Partitioner,
     ReadOnlyBroadcastState,
     SlotSharingGroup,
@@ -81,3 +87,21 @@ def broadcasts() -> None:
     assert_type(words.connect(rules).process(Limited()), DataStream[bytes])
     assert_type(words.key_by(len).connect(rules).process(LimitedByKey()), DataStream[bool])
     assert_type(words.connect(numbers).process(Sizes()), DataStream[int])
+
+
+class Buffered(MapFunction[str, int], CheckpointedFunction):
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        store = context.get_operator_state_store()
+        self.kept = store.get_list_state(ListStateDescriptor[int]("kept"))
+        assert_type(self.kept, OperatorListState[int])
+        assert_type(store.get_broadcast_state(LIMITS), BroadcastState[str, int])
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self.kept.update([1])
+
+    def map(self, value: str) -> int:
+        return sum(self.kept.get())
+
+
+def operator_state() -> None:
+    assert_type(words.map(Buffered()), DataStream[int])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from emberflow.engines.job.savepoint_start import keep_wiring
 from emberflow.errors import ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
+from emberflow.events.stored_files import write_json
 from emberflow.operators.watermark_merge import hold_channel
 from emberflow.savepoints.wiring import Wiring, wiring_of
+from emberflow.streams import BroadcastProcessFunction, MapStateDescriptor
 from emberflow.testing import LOCAL
 
 
@@ -73,3 +76,33 @@ def test_steps_in_another_order_are_detected_where_numbers_matter(tmp_path: Path
         keep_wiring(two_sums("b", "a"), str(tmp_path), None, by_number=True)
     assert "emberflow savepoint create" in str(caught.value)
     assert keep_wiring(two_sums("b", "a"), str(tmp_path), None).stages["b"] == 1
+
+
+def ruled(tasks: int | None) -> Any:
+    env: Any = LOCAL.environment()
+    stream = env.from_collection([1])
+    rules = stream.broadcast(MapStateDescriptor("rules"))
+    step = stream.connect(rules).process(BroadcastProcessFunction()).uid("ruled")
+    if tasks is not None:
+        step.set_parallelism(tasks)
+    return env.job_graph()
+
+
+def test_state_of_numbered_tasks_keeps_its_parallelism_within_a_checkpoint(tmp_path: Path) -> None:
+    assert keep_wiring(ruled(2), str(tmp_path), None, by_number=True).tasks == {"ruled": 2}
+    with pytest.raises(ProgramChanged, match="the parallelism of 'ruled' has changed"):
+        keep_wiring(ruled(3), str(tmp_path), None, by_number=True)
+    with pytest.raises(ProgramChanged, match="the parallelism of 'ruled' has changed"):
+        keep_wiring(ruled(None), str(tmp_path), None, by_number=True)
+    # Locally it is distributed again.
+    assert keep_wiring(ruled(3), str(tmp_path), None).tasks == {"ruled": 3}
+
+
+def test_a_wiring_of_the_first_format_is_read(tmp_path: Path) -> None:
+    keep_wiring(ruled(2), str(tmp_path), None)
+    path = tmp_path / "wiring.json"
+    body = json.loads(path.read_text())
+    del body["tasks"]
+    body.pop("checksum", None)
+    write_json(path, {**body, "format": 1})
+    assert keep_wiring(ruled(3), str(tmp_path), None, by_number=True).tasks == {"ruled": 3}

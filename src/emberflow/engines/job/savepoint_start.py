@@ -75,6 +75,15 @@ def keep_wiring(
                 "(emberflow savepoint create) and start from that",
                 committed="the checkpoint was not changed",
             )
+        changed = [uid for uid, tasks in stored.tasks.items() if wiring.tasks.get(uid, tasks) != tasks]
+        if by_number and changed:
+            raise ProgramChanged(
+                f"the parallelism of {', '.join(map(repr, changed))} has changed since the checkpoint in {directory} was written",
+                cause="state of numbered tasks cannot be distributed again within a checkpoint of Spark",
+                way_out="restore the old parallelism, or create a savepoint from the checkpoint "
+                "(emberflow savepoint create) and start from that",
+                committed="the checkpoint was not changed",
+            )
     elif by_number and has_checkpoint and directory is not None:
         raise missing_wiring(Path(directory))
     else:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.events.batch import MAX_WATERMARK
-from emberflow.operators.scope import SavedScope
+from emberflow.operators.operator_state import redistributed, united
+from emberflow.operators.scope import EntryLoader, SavedScope
 from emberflow.operators.watermark_merge import ChannelId
 from emberflow.state.entry import Entry, SharedKey
 
@@ -19,6 +20,21 @@ def owned(entries: dict[Any, Entry], owns: Callable[[Any], bool]) -> dict[Any, E
         for key, entry in entries.items()
         if isinstance(key, SharedKey) or owns(key)
     }
+
+
+def task_entries(
+    entries: dict[Any, Entry], loader: EntryLoader | None, before: int | None, tasks: int
+) -> tuple[dict[Any, Entry], list[Any]]:
+    """Operator state for the tasks of a step, and the keys of tasks that are gone. There were `before` of them; None if that
+    is not known, but all their entries are given."""
+    shared: dict[Any, Entry] = {key: entry for key, entry in entries.items() if isinstance(key, SharedKey)}
+    found: dict[Any, Entry] = {key: entry for key, entry in entries.items() if isinstance(key, int)}
+    for task in range(before or 0):
+        entry = None if task in found or loader is None else loader.load(task)
+        if entry is not None:
+            found[task] = entry
+    made = united(found, tasks) if before == tasks else redistributed(found, tasks)
+    return {**shared, **made}, [task for task in found if task >= tasks]
 
 
 def share(

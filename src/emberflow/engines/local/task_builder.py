@@ -13,7 +13,7 @@ from emberflow.engines.job.call_service import LoopCalls
 from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
 from emberflow.engines.local.exits import ExchangeExit, Hold
 from emberflow.engines.local.sinks import SinkExit
-from emberflow.engines.local.stored_scopes import owned, share
+from emberflow.engines.local.stored_scopes import owned, share, task_entries
 from emberflow.engines.local.tasks import KeyedTask, SourceTask, Task
 from emberflow.event_time.clock import Clock
 from emberflow.events.fence import NO_FENCE, Fence
@@ -30,7 +30,9 @@ from emberflow.plan.graphs.job_graph import Exchange, JobGraph, Stage, StageKind
 from emberflow.plan.graphs.stage_channels import new_sources, stage_channels
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.job_contract import CheckpointingMode, JobConfig, JobMetrics, RuntimeExecutionMode
+from emberflow.plan.operator_state import keeps_operator_state
 from emberflow.savepoints.restore import SavepointStart
+from emberflow.state.entry import Entry
 
 TIMERS_IN_MEMORY = 16_384
 """About so many timers of a kind are stored with each checkpoint, where the store has pages for the others."""
@@ -321,6 +323,15 @@ class TaskBuilder:
             inbox for item in self._graph.outputs_of(stage.id) for inbox in self._inboxes[item.target_stage]
         ]
 
+    def _task_entries(
+        self, uid: str, entries: dict[Any, Entry], before: int, count: int
+    ) -> tuple[dict[Any, Entry], list[Any]]:
+        start = self._start
+        if start is None:
+            return task_entries(entries, self._store.loader(uid), before, count)
+        # A savepoint does not tell how many tasks there were.
+        return task_entries(dict(start.entries(uid)) if uid in start.steps else {}, None, None, count)
+
     def _scopes(
         self, stage: Stage, count: int, channels: list[ChannelId], idle: dict[int, int]
     ) -> list[Scope]:
@@ -333,6 +344,9 @@ class TaskBuilder:
         if stored is not None and len(stored) != count:
             # Timers in pages belong to one subtask: with another number of them, all are distributed again.
             stored = [gather_timers(scope, pages, leftovers) for scope in stored]
+        gone: list[Any] = []
+        if stored is not None and keeps_operator_state(self._graph, stage):
+            entries, gone = self._task_entries(node.uid, entries, len(stored), count)
         made: list[Scope] = []
         for subtask in range(count):
 
@@ -356,7 +370,7 @@ class TaskBuilder:
                     idle_ms=idle,
                     clock=self._clock,
                     saved=saved,
-                    entries=entries if count == 1 else owned(entries, owns),
+                    entries=entries if count == 1 and keyed else owned(entries, owns),
                     loader=self._store.loader(node.uid),
                     pages=pages,
                     owns=owns,
@@ -364,4 +378,5 @@ class TaskBuilder:
                 )
             )
         made[0].dropped.extend(leftovers)
+        made[0].removed.update(gone)
         return made

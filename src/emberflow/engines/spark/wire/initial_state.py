@@ -14,8 +14,10 @@ from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import KeyGroups
+from emberflow.operators.operator_state import redistributed
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.plan.graphs.job_graph import Stage
+from emberflow.plan.operator_state import keeps_operator_state
 from emberflow.savepoints.form import Frame, FrameKind, pack_entry, unpack_entries, unpack_timers
 from emberflow.savepoints.paged_values import to_be_paged
 from emberflow.savepoints.reader import SavepointReader
@@ -38,11 +40,24 @@ def driver_rows(
         uid = spec.graph.stream_graph.node(stage.head).uid
         clock = encode(start.clock(uid, spec.input_channels(stage.id)))
         rows.extend((numbers[group], stage.id, _CLOCK, clock) for group in spec.groups_of(stage.id))
-        if uid in start.steps and spec.graph.traits_of(stage).shares_state:
+        if (
+            uid in start.steps
+            and spec.graph.traits_of(stage).shares_state
+            and not keeps_operator_state(spec.graph, stage)
+        ):
             for key, values in start.reader.shared(uid):
                 body = pack_entry(encode(key), encode(values))
                 kind = int(FrameKind.ENTRIES)
                 rows.extend((numbers[group], stage.id, kind, body) for group in spec.groups_of(stage.id))
+        if uid in start.steps and keeps_operator_state(spec.graph, stage):
+            tasks = spec.groups_of(stage.id)
+            for task, entry in redistributed(dict(start.reader.entries(uid)), len(tasks)).items():
+                body = pack_entry(encode(task), encode(dict(entry)))
+                rows.append((numbers[task], stage.id, int(FrameKind.ENTRIES), body))
+            for key, values in start.reader.shared(uid):
+                body = pack_entry(encode(key), encode(values))
+                rows.extend((numbers[task], stage.id, int(FrameKind.ENTRIES), body) for task in tasks)
+            continue
         if uid in start.steps and start.reader.manifest.steps[uid].kind == GENERATOR:
             groups = KeyGroups(spec.max_parallelism)
             for key, entry in start.entries(uid):
@@ -58,7 +73,7 @@ def files_of(start: SavepointStart, spec: JobSpec, stages: list[Stage]) -> list[
         uid = spec.graph.stream_graph.node(stage.head).uid
         if uid in start.steps:
             summary = start.reader.manifest.steps[uid]
-            if summary.kind != GENERATOR:
+            if summary.kind != GENERATOR and not keeps_operator_state(spec.graph, stage):
                 found.extend((name, stage.id) for name in summary.files)
     return found
 

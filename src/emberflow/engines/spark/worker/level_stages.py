@@ -18,6 +18,7 @@ from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_merge import ChannelId
+from emberflow.plan.operator_state import keeps_operator_state
 
 
 @dataclass(slots=True)
@@ -97,10 +98,17 @@ class LevelStages:
         task = self.group_of[kg]
         found = self._tasks.get((number, task))
         if found is None:
+            if self._anew(number):
+                close_stage(self._data, number, task)
             stage = open_stage(self._data, number, task)[1]
             found = self._tasks[(number, task)] = self._begun(number, stage, task)
             stage.exits.sent_by(task, self.spec.tasks_of(number) or 1, self._at.batch_id)
         return found
+
+    def _anew(self, number: int) -> bool:
+        """Whether functions are created for every micro-batch: another process, or an attempt that was given up, may have
+        changed the operator state that an object of an earlier one has read."""
+        return keeps_operator_state(self.spec.graph, self.spec.graph.stages[number])
 
     def all(self) -> list[StageState]:
         return [*self.keyed.values(), *self._tasks.values()]
@@ -116,8 +124,8 @@ class LevelStages:
         return state.task is not None or self.group_of[kg] in self.spec.leading_groups
 
     def close(self, ended: set[tuple[int, int | None]]) -> None:
-        """Ends the functions of stages and tasks whose input has ended."""
-        for number, task in ended:
+        """Ends the functions of stages and tasks whose input has ended, and those with operator state."""
+        for number, task in ended | {key for key in self._tasks if self._anew(key[0])}:
             state = self.keyed[number] if task is None else self._tasks[(number, task)]
             state.stage.calls.hand_over()
             # Calls in the background still use resources that close() would release.

@@ -57,6 +57,7 @@ class WorkerStage:
         host = HostServices(
             clock=self.clock,
             batch=spec.batch,
+            reads_all_tasks=spec.batch,
             calls=CallsOfJob(calls, spec.job_id),
             log=self.log,
             approvals=approvals,
