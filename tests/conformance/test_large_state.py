@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from emberflow.engines.local import task_builder
+from emberflow.errors import EngineFailed
+from emberflow.events.codecs import decode
 from emberflow.streams import (
     KeyedProcessFunction,
     ListStateDescriptor,
@@ -17,7 +25,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import Crash, Cut, Host, Pause, TestSource, on_every_host
+from emberflow.testing import LOCAL_SQLITE, Crash, Cut, Host, Pause, TestSource, on_every_host
 
 MANY = 1_500
 """Items that one record adds: several pages, and more timers than are stored with a key group."""
@@ -86,18 +94,59 @@ def expected(records: list[tuple[str, int]]) -> list[Any]:
 @on_every_host
 def test_large_lists_maps_and_timers(host: Host, tmp_path: Path) -> None:
     records = [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("a", 3)]
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
     # Pauses give local checkpoints time to happen in between; cuts make micro-batches on Spark.
     cut = [Cut(), Pause(60)] if host.engine == "local" else [Cut()]
     source = TestSource([records[0], *cut, *records[1:3], *cut, Crash(), records[3], *cut, records[4]])
+    run = host.run_to_files(program(source), tmp_path)
+    assert run.starts == 2
+    assert sorted(run.values, key=repr) == sorted(expected(records), key=repr)
+
+
+def program(source: Any) -> Any:
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
 
     def build(env: Any) -> Any:
         stream = env.add_source(source).assign_timestamps_and_watermarks(strategy)
-        return stream.key_by(lambda value: value[0]).process(Large())
+        return stream.key_by(lambda value: value[0]).process(Large()).uid("large")
 
-    run = host.run_to_files(build, tmp_path)
+    return build
+
+
+@pytest.mark.parametrize("point", range(6))
+def test_a_crash_at_every_record(point: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With SQLite, where pages are written at checkpoints, and timers on pages too."""
+    monkeypatch.setattr(task_builder, "TIMERS_IN_MEMORY", 64)
+    records = [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("b", 1)]
+    items: list[Any] = []
+    for index, record in enumerate(records):
+        items += [*([Crash()] if index == point else []), record, Cut(), Pause(50)]
+    run = LOCAL_SQLITE.run_to_files(
+        program(TestSource([*items, *([Crash()] if point == 5 else [])])), tmp_path
+    )
     assert run.starts == 2
     assert sorted(run.values, key=repr) == sorted(expected(records), key=repr)
+
+
+def test_paged_timers_are_distributed_over_another_number_of_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_builder, "TIMERS_IN_MEMORY", 64)
+    records = [(key, number) for number in range(2) for key in "abcd"]
+    items: list[Any] = []
+    for number, record in enumerate(records):
+        items += [record, Cut(), Pause(50), *([Crash()] if number in (3, 5) else [])]
+    build = program(TestSource(items))
+    two = replace(LOCAL_SQLITE, name="local-sqlite-2", parallelism=2)
+    for host in (LOCAL_SQLITE, two):
+        with pytest.raises(EngineFailed, match="crashed 1 times"):
+            host.run_to_files(build, tmp_path, max_starts=1)
+    run = LOCAL_SQLITE.run_to_files(build, tmp_path)
+    assert sorted(run.values, key=repr) == sorted(expected(records), key=repr)
+    with closing(sqlite3.connect(tmp_path / "checkpoints" / "state.db")) as db:
+        pages = [decode(data) for (data,) in db.execute("select data from pages where number > 0")]
+    assert len(pages) > 100
+    # What is left are lists of numbers and maps: all timers have fired, and their pages are gone.
+    assert not any(isinstance(page, list) and isinstance(page[0], tuple) for page in pages)
 
 
 class Stamp(TimestampAssigner):
