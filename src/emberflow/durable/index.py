@@ -2,8 +2,8 @@
 
 An answer is dropped when its action is *done* in an attempt at an epoch that was committed, not when the epoch in which it
 was written is committed: after a crash, an epoch may be committed before the repeated work has caught up with the lost
-work, which is then needed once more. The actions of a key run one after another, so an action that is done supersedes all
-earlier ones.
+work, so answers recorded further ahead are still needed. The actions of a key run one after another, so an action that is
+done supersedes all earlier ones.
 
 Records of several processes are read in any order; where the order matters, epoch and attempt decide.
 """
