@@ -52,7 +52,6 @@ NAMES: dict[str, str] = {
     "FileSplitAssignerProvider": "FileSource assigns splits by itself",
     "InputDependencyConstraint": "the engine schedules steps by itself",
     "InputFormat": "use from_source() with a Source",
-    "OperatorStateStore": "use ctx.get_broadcast_state() of a broadcast process function",
     "RowDataBulkWriterFactory": "write columnar files with to_dataframe() on Spark, or rows with FileSink.for_row_format()",
     "RowFieldExtractorSchema": "map() the row to its field before the sink",
     "SourceFunction": "in PyFlink it wraps a Java class; use from_source() with a Source",

@@ -18,7 +18,7 @@ from emberflow.plan.restart_strategy import RestartStrategy
 from emberflow.streams.settings.checkpoint_config import CheckpointConfig
 from emberflow.streams.settings.configuration import Configuration
 from emberflow.streams.settings.execution_config import ExecutionConfig
-from emberflow.streams.settings.flink_options import HONOURED, checked
+from emberflow.streams.settings.flink_options import HONOURED, checked, is_known
 from emberflow.streams.settings.option_values import local_folder, refuse, restart_of
 from emberflow.streams.tracebacks import user_frames_only
 
@@ -72,6 +72,11 @@ class EnvironmentSettings:
                 way_out='write Configuration.from_dict({"parallelism.default": "2"})',
             )
         made = given if isinstance(given, Configuration) else Configuration.from_dict(given)  # pyright: ignore[reportUnknownArgumentType]
+        if not self._knows_options():
+            # The options of an engine that is not ours are its own affair.
+            own = {key: value for key, value in made.items() if not is_known(key)}
+            self._options.update(own)
+            made = Configuration.from_dict({key: value for key, value in made.items() if key not in own})
         values = checked(made)
         for key, value in values.items():
             if key in ENGINE_OPTION_NAMES:

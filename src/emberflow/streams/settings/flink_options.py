@@ -279,6 +279,15 @@ def canonical_name(key: str) -> str | None:
     )
 
 
+def is_known(key: str) -> bool:
+    """Whether it is an option of Flink or of emberflow."""
+    try:
+        canonical_name(key)
+    except InvalidArgument:
+        return False
+    return True
+
+
 def checked(configuration: Configuration) -> dict[str, Any]:
     """The values of all options that are honoured, by their current names."""
     found: dict[str, Any] = {}

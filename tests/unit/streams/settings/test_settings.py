@@ -383,3 +383,19 @@ def test_watermarks_follow_each_record_or_each_batch(interval: int, expected: li
     )
     env.get_config().set_auto_watermark_interval(interval)
     assert windows.reduce(lambda left, right: left + right).execute_and_collect(limit=3) == expected
+
+
+class ForeignEngine:
+    name = "foreign"
+    default_parallelism = 3
+
+    def submit(self, graph: Any, config: Any) -> Any:
+        raise AssertionError("not called")
+
+
+def test_an_engine_of_somebody_else_has_options_of_its_own() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(
+        {"its.own": 1, "parallelism.default": 2}, engine=ForeignEngine()
+    )
+    assert env.get_parallelism() == 2
+    assert env._config().options == {"its.own": 1}
