@@ -18,7 +18,7 @@ from emberflow.streams import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.testing import LOCAL, Host, on_every_host
+from emberflow.testing import LOCAL, SPARK_BATCH, Host, on_every_host
 
 SECONDS_20 = timedelta(seconds=20)
 
@@ -263,7 +263,7 @@ class PerRecord(WatermarkGenerator):
         output.emit_watermark(timestamp)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_unordered_results_do_not_overtake_a_watermark(host: Host) -> None:
     """Calls end from the last record to the first. Between two watermarks results are emitted as they complete: of two
     records with equal timestamps, the watermark advances after the first."""
@@ -329,7 +329,7 @@ def test_an_answer_that_is_not_a_list_names_the_function_and_the_value(
     assert f"async_invoke() of Answers returned {shown}" in text
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_an_answer_or_a_timeout_that_is_not_a_list_fails_the_step(host: Host) -> None:
     with pytest.raises(StepFailed, match=r"async_invoke\(\) of Answers returned None"):
         host.run(

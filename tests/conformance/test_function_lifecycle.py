@@ -34,7 +34,7 @@ from emberflow.streams import (
     WatermarkStrategy,
     WindowFunction,
 )
-from emberflow.testing import Host, on_every_host
+from emberflow.testing import SPARK_BATCH, Host, on_every_host
 
 
 class Recorded:
@@ -207,7 +207,7 @@ class Write(Recorded, SinkFunction):
 RECORDS = [("a", 1), ("b", 2), ("a", 3), ("b", 4)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_every_function_is_opened_and_closed(host: Host, tmp_path: Path) -> None:
     """All of them in one program."""
 

@@ -23,6 +23,8 @@ from emberflow.streams import (
 )
 from emberflow.testing import (
     LOCAL,
+    SPARK,
+    SPARK_BATCH,
     STREAMING_HOSTS,
     Cut,
     Host,
@@ -168,7 +170,7 @@ def test_what_cannot_be_joined_is_refused(host: Host) -> None:
         joined.between(5, 5).process(7)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK, SPARK_BATCH])
 def test_records_without_event_time_cannot_be_joined(host: Host) -> None:
     with pytest.raises(StepFailed, match=r"has no event time[\s\S]*assign_timestamps_and_watermarks"):
         host.run(
@@ -212,7 +214,7 @@ class Sides(CoGroupFunction):
         yield sorted(value[1] for value in first), sorted(value[1] for value in second)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_window_joins_and_co_groups(host: Host) -> None:
     """Windows of 20 ms: a has o1, o2, p1 in the first and o4, p5 in the second; b has o3, p2 and then p3."""
 

@@ -20,7 +20,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import Host, on_every_host, per_key
+from emberflow.testing import SPARK, SPARK_BATCH, Host, on_every_host, per_key
 
 
 def first(value: Any) -> Any:
@@ -160,7 +160,7 @@ class Stamped(KeyedProcessFunction):
         yield value, ctx.timestamp()
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_the_final_value_of_a_key_has_the_last_timestamp(host: Host) -> None:
     in_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 
@@ -204,7 +204,7 @@ class InSeconds(TimestampAssigner):
         return value[1] * self._unit_ms
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_open_is_called_on_reduce_functions_key_selectors_and_timestamp_assigners(host: Host) -> None:
     def build(env: Any) -> Any:
         env.set_job_parameters({"limit": "9", "length": "1", "unit": "1000"})
