@@ -19,6 +19,8 @@ from emberflow.plan.window_specs import WindowSpec
 from emberflow.state.entry import Entry
 from emberflow.windowing.windows import TimeWindow
 
+_NONE: dict[TimeWindow, Held] = {}
+
 
 class SessionWindowOperator(WindowOperator):
     """The sessions of a key are a dictionary of windows that neither overlap nor touch."""
@@ -51,26 +53,28 @@ class SessionWindowOperator(WindowOperator):
                 entry = known(key)
                 if entry is None:
                     entry = found(key)
-                sessions: dict[TimeWindow, Held] = entry.get(WINDOWS) or {}
+                sessions: dict[TimeWindow, Held] = entry.get(WINDOWS) or _NONE
                 touched = [item for item in sessions if stamp <= item[1] and end >= item[0]]
-                if len(touched) == 1:
-                    window = touched[0]
-                    if window[0] <= stamp and end <= window[1]:
-                        sessions[window] = add(sessions[window], value)
-                    else:
-                        if end - 1 > MAX_TIMESTAMP:
-                            raise beyond_time(stamp, end)
-                        grown = TimeWindow(min(window[0], stamp), max(window[1], end))
-                        sessions[grown] = add(sessions.pop(window), value)
-                elif touched:
-                    self._join(sessions, touched, stamp, end, value)
-                elif end - 1 <= current:
-                    self.late(value, stamp, current)
-                    if not entry:
-                        emptied.append(key)
-                    continue
-                else:
+                if not touched:
+                    if end - 1 <= current:
+                        self.late(value, stamp, current)
+                        if not entry:
+                            emptied.append(key)
+                        continue
                     self._begin(entry, key, stamp, end, value)
+                elif len(touched) == 1:
+                    window = touched[0]
+                    start = window[0]
+                    if start <= stamp and end <= window[1]:
+                        sessions[window] = add(sessions[window], value)
+                    elif end - 1 > MAX_TIMESTAMP:
+                        raise beyond_time(stamp, end)
+                    else:
+                        if stamp < start:
+                            start, end = stamp, max(end, window[1])
+                        sessions[TimeWindow(start, end)] = add(sessions.pop(window), value)
+                else:
+                    self._join(sessions, touched, stamp, end, value)
                 entry.dirty = True
         except BaseException as error:
             raise self.step.failed(value, error) from error

@@ -324,3 +324,23 @@ def test_an_evictor_that_leaves_nothing() -> None:
     harness.send([("a", 1), ("a", 2), ("a", 3)])
     assert harness.values == []
     assert list(left(harness)["a"]["$windows"].values()) == [[(("a", 3), None)]]
+
+
+@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize("name", ASSIGNERS)
+@pytest.mark.parametrize("function", ["reduce", "aggregate"])
+def test_an_incremental_window_holds_one_value(name: str, lateness: int, function: str) -> None:
+    def build(stream: Any) -> Any:
+        windowed = stream.key_by(first).window(ASSIGNERS[name]).allowed_lateness(lateness)
+        if function == "reduce":
+            return windowed.reduce(lambda one, other: (one[0], one[1] + other[1]))
+        return windowed.aggregate(Changing())
+
+    harness = OperatorHarness(build)
+    harness.send([("a", 1)] * 1_000, [number % 3 for number in range(1_000)])
+    assert harness.scope is not None
+    state = harness.scope.entries["a"]
+    held = [*state.get("$windows", {}).values(), *state.get("$panes", {}).values()]
+    assert held
+    assert all(len(item) == 1 for item in held)
+    assert len(harness.snapshot()) < 1_000
