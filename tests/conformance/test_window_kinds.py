@@ -23,6 +23,7 @@ from emberflow.streams import (
     ProcessingTimeSessionWindows,
     ProcessWindowFunction,
     PurgingTrigger,
+    ReduceFunction,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -60,6 +61,18 @@ def first(value: Any) -> Any:
 
 def add(one: Any, other: Any) -> Any:
     return one[0], one[1] + other[1]
+
+
+def counted(one: Any, other: Any) -> Any:
+    """Does not look at the second argument, which must therefore be one record."""
+    return one[0], one[1] + 1
+
+
+class Added(ReduceFunction[Any]):
+    mergeable = True
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return add(value1, value2)
 
 
 class Mean(AggregateFunction[tuple[str, int], tuple[int, int], float]):
@@ -197,7 +210,11 @@ def test_sliding_windows_share_panes(host: Host) -> None:
         host,
         {
             "elements": lambda stream: stream.key_by(first).window(wide).process(Bounds()),
-            "reduce": lambda stream: stream.key_by(first).window(wide).reduce(add, Bounds()),
+            "reduce": lambda stream: stream.key_by(first).window(wide).reduce(Added(), Bounds()),
+            "unshared": lambda stream: stream.key_by(first).window(wide).reduce(add, Bounds()),
+            "counted": lambda stream: (
+                stream.key_by(first).map(lambda v: (v[0], 1)).key_by(first).window(wide).reduce(counted)
+            ),
             "aggregate": lambda stream: stream.key_by(first).window(wide).aggregate(Numbers(), Bounds()),
             "uneven elements": lambda stream: stream.key_by(first).window(uneven).process(Bounds()),
             "uneven": lambda stream: stream.key_by(first).window(uneven).aggregate(Numbers(), Bounds()),
@@ -215,6 +232,10 @@ def test_sliding_windows_share_panes(host: Host) -> None:
     ]
     assert per_key(found["reduce"]) == {
         key: [(*window[:3], [sum(window[3])]) for window in windows] for key, windows in elements.items()
+    }
+    assert per_key(found["unshared"]) == per_key(found["reduce"])
+    assert per_key(found["counted"]) == {
+        key: [(key, len(window[3])) for window in windows] for key, windows in elements.items()
     }
     assert per_key(found["aggregate"]) == {
         key: [(*window[:3], [sorted(window[3])]) for window in windows] for key, windows in elements.items()

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from emberflow.streams import SlidingEventTimeWindows
 from emberflow.testing import OperatorHarness
-from tests.golden.stored_windows import kinds, read, sent
+from tests.golden.stored_windows import Sum, add, first, kinds, read, sent, shown
 
 FILES = Path(__file__).parent
 MORE = [("a", 9), ("b", 14), ("a", 22)]
+
+
+def test_shared_panes_become_windows_of_a_function_that_cannot_share_them() -> None:
+    stored = read(FILES / "v3" / "windows.json")["sliding"]
+    windows = SlidingEventTimeWindows.of(20, 5)
+    found: list[list[Any]] = []
+    for function in (add, Sum()):
+        harness = OperatorHarness(
+            lambda stream, function=function: stream.key_by(first).window(windows).reduce(function, shown),
+            restore=stored,
+        )
+        harness.send(MORE, [stamp for _, stamp in MORE])
+        harness.end()
+        found.append(sorted(harness.values))
+    assert found[0] == found[1] != []
 
 
 @pytest.mark.parametrize(

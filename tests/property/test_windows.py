@@ -18,6 +18,7 @@ from emberflow.streams import (
     EventTimeSessionWindows,
     OutputTag,
     PurgingTrigger,
+    ReduceFunction,
     SlidingEventTimeWindows,
     TimeWindow,
     TumblingEventTimeWindows,
@@ -178,6 +179,13 @@ class Unmergeable(Values):
         raise NotImplementedError
 
 
+class Sum(ReduceFunction[Any]):
+    mergeable = True
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value1[0], value1[1] + value2[1]
+
+
 def of_elements(key: str, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
     window: TimeWindow = context.window()
     yield key, window.start, window.end, tuple(sorted(value for _, value in elements))
@@ -197,6 +205,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "process": lambda windowed: windowed.process(of_elements),
     "aggregate": lambda windowed: windowed.aggregate(Values(), of_result),
     "sum": lambda windowed: windowed.reduce(lambda one, other: (one[0], one[1] + other[1]), of_total),
+    "mergeable sum": lambda windowed: windowed.reduce(Sum(), of_total),
     "unmergeable": lambda windowed: windowed.aggregate(Unmergeable(), of_result),
 }
 
@@ -243,7 +252,7 @@ def test_windows_behave_as_the_model(case: Any, data: st.DataObject) -> None:
         model.record(key, value, stamp)
     model.advance(MAX_WATERMARK)
     assert late == model.late
-    if function == "sum":
+    if function.endswith("sum"):
         model.fired = [(key, start, end, sum(values)) for key, start, end, values in model.fired]
     for key in "ab":
         assert [item for item in fired if item[0] == key] == [item for item in model.fired if item[0] == key]

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
 from emberflow.events.output_tag import OutputTag
+from emberflow.events.types.typed_call import TypedCall
 from emberflow.operators.host_services import HostServices
 
 
@@ -139,6 +140,8 @@ def open_function(function: Any, context: Any) -> None:
 
 def function_behind(call: Any, method: str) -> Any:
     """The function object whose `method` is what a step calls; a plain callable stands for itself."""
+    if isinstance(call, TypedCall):
+        call = call.call
     return call.__self__ if isinstance(call, MethodType) and call.__name__ == method else call
 
 

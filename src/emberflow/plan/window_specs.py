@@ -61,7 +61,7 @@ class WindowSpec(Spec):
     late_tag: OutputTag[Any] | None = None
     """The side output for late records, which are otherwise dropped and counted."""
     mergeable: bool = False
-    """Whether the contents of two windows can be merged without their elements."""
+    """Whether windows that do not merge may be put together from the contents of panes, in order of time."""
 
     @property
     def keyed(self) -> bool:

@@ -26,6 +26,11 @@ class Aggregation:
     leaves_arguments: ClassVar[bool] = True
     """Neither argument is changed, so whoever calls it needs no copies."""
 
+    @property
+    def mergeable(self) -> bool:
+        """As `ReduceFunction.mergeable`. Which of several equal records `min_by` and `max_by` return depends on the order."""
+        return self.kind in _COMBINED
+
     def __call__(self, seen: Any, value: Any) -> Any:
         if seen.__class__ is Row and self.kind in _COMBINED:
             return combined(seen, value, self.field, _COMBINED[self.kind])

@@ -6,7 +6,7 @@ Type parameters stand in Flink's order. They are optional: `class Parse(MapFunct
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from emberflow.events.output_tag import SideOutput
 from emberflow.operators.contexts import ElementContext, PlainContext, RuntimeContext, TimerService
@@ -62,6 +62,11 @@ class FilterFunction(Function, Generic[IN]):
 class ReduceFunction(Function, Generic[T]):
     """Combines two values of one type into one, for `reduce()` and `ReducingStateDescriptor`."""
 
+    mergeable: ClassVar[bool] = False
+    """Set it to True if results may be combined with each other, in any order, as those of an addition may. Sliding windows
+    then share their panes, which makes a record cost the same however many windows cover it. A function that counts its
+    calls, or treats its second argument as a single record, must leave it False."""
+
     def reduce(self, value1: T, value2: T) -> T:
         """Returns the combination of the value so far and the next one."""
         raise NotImplementedError("reduce() must be overridden")
@@ -105,7 +110,11 @@ class AggregateFunction(Function, Generic[IN, ACC, OUT]):
         raise NotImplementedError("get_result() must be overridden")
 
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
-        """Returns the accumulator of both. Session windows need it; sliding windows that have it share their panes."""
+        """Returns the accumulator of both. Session windows need it.
+
+        Sliding windows call it as well, unlike Flink's: where it is overridden they share their panes, whose accumulators
+        are merged in order of time. Where it only raises, or ignores an argument, they do without.
+        """
         raise NotImplementedError("merge() must be overridden for windows that merge")
 
 

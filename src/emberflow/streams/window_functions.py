@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable
+from types import CodeType
 from typing import Any, TypeVar
 
 from emberflow.errors import InvalidArgument
+from emberflow.operators.operator import function_behind
 from emberflow.operators.windows.window_context import WindowContext
 from emberflow.streams.functions import (
     AggregateFunction,
@@ -116,15 +118,43 @@ _MERGE: Any = AggregateFunction[Any, Any, Any].merge
 def can_merge(aggregate: Any) -> bool:
     """Whether an aggregate function has a `merge()` that merges. PyFlink demands the method of every aggregate function
     but calls it only for windows that merge, so programs have ones that do nothing."""
-    kind: type[Any] = aggregate.__class__
-    merge: Any = getattr(kind, "merge", None)
-    if merge is None or merge is _MERGE:
-        return False
-    code: Any = getattr(merge, "__code__", None)
-    if code is None:
-        return True
-    arguments: set[str] = set(code.co_varnames[1 : code.co_argcount])
-    return not arguments or any(arguments.intersection(_names(step)) for step in dis.get_instructions(code))
+    merge = _own_merge(aggregate)
+    code = getattr(merge, "__code__", None)
+    if merge is None or code is None:
+        return merge is not None
+    arguments = _arguments(code)
+    return not arguments or bool(arguments & _used(code))
+
+
+def shares_panes(reduce: Any, aggregate: Any) -> bool:
+    """Whether partial results of a window function may be merged although its windows do not merge.
+
+    Flink never does that, so programs written for it may have functions that only work on single records, and a
+    `merge()` that raises or returns one of its arguments.
+    """
+    if aggregate is None:
+        return bool(getattr(function_behind(reduce, "reduce"), "mergeable", False))
+    merge = _own_merge(aggregate)
+    code = getattr(merge, "__code__", None)
+    if merge is None or code is None:
+        return merge is not None
+    returns = any(step.opname.startswith("RETURN_") for step in dis.get_instructions(code))
+    return returns and _arguments(code) <= _used(code)
+
+
+def _own_merge(aggregate: Any) -> Any:
+    """`merge` of the function's class; None if it is only that of the base class."""
+    merge: Any = getattr(aggregate.__class__, "merge", None)
+    return None if merge is _MERGE else merge
+
+
+def _arguments(code: CodeType) -> set[str]:
+    """The names of arguments without `self`."""
+    return set(code.co_varnames[1 : code.co_argcount])
+
+
+def _used(code: CodeType) -> set[str]:
+    return {name for step in dis.get_instructions(code) for name in _names(step)}
 
 
 def _names(step: dis.Instruction) -> tuple[Any, ...]:

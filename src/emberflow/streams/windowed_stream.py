@@ -18,7 +18,7 @@ from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions import AggregateFunction, ReduceFunction
 from emberflow.streams.keyed_stream import KeyedStream
 from emberflow.streams.methods import method_of
-from emberflow.streams.window_functions import AnyWindowFunction, can_merge, keyed_function
+from emberflow.streams.window_functions import AnyWindowFunction, can_merge, keyed_function, shares_panes
 from emberflow.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from emberflow.windowing.evictors import Evictor
 from emberflow.windowing.triggers import Trigger
@@ -43,8 +43,8 @@ class WindowSettings:
 
     def spec(self, *, reduce: Any = None, aggregate: Any = None, process: Any = None) -> WindowSpec:
         """The step; raises `InvalidArgument` for a function that windows of this kind cannot use."""
-        mergeable = reduce is not None or (aggregate is not None and can_merge(aggregate))
-        if aggregate is not None and not mergeable and isinstance(self.assigner, MergingWindowAssigner):
+        merging = isinstance(self.assigner, MergingWindowAssigner)
+        if aggregate is not None and merging and not can_merge(aggregate):
             raise InvalidArgument(
                 f"{type(aggregate).__name__} has no merge(), which session windows need: they become one when a record "
                 "closes the gap between them",
@@ -59,7 +59,7 @@ class WindowSettings:
             evictor=self.evictor,
             allowed_lateness_ms=self.allowed_lateness_ms,
             late_tag=self.late_tag,
-            mergeable=mergeable,
+            mergeable=shares_panes(reduce, aggregate),
         )
 
 
@@ -165,7 +165,7 @@ class WindowedStream(WindowOptions, Generic[K, T, W]):
     ) -> DataStream[Any]:
         """One running value per window; with a window function, it gets that value as its only element.
 
-        Sliding windows may combine values of the panes they share in order of time instead of arrival.
+        Sliding windows share panes if the function is `mergeable`.
         """
         combine = typed_reduce(reduce_function, self._keyed)
         spec = self._settings.spec(reduce=combine, process=keyed_function(window_function))

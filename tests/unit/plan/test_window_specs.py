@@ -21,13 +21,15 @@ from emberflow.streams import (
     ProcessingTimeSessionWindows,
     ProcessingTimeTrigger,
     PurgingTrigger,
+    ReduceFunction,
     SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     Trigger,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
+    Types,
 )
-from emberflow.streams.window_functions import can_merge
+from emberflow.streams.window_functions import can_merge, shares_panes
 
 ALIGNED, PANES = WindowStrategy.ALIGNED, WindowStrategy.PANES
 SESSIONS, TRIGGERED = WindowStrategy.SESSIONS, WindowStrategy.TRIGGERED
@@ -40,6 +42,13 @@ TUMBLING, WIDE, SESSION = (
 
 def add(one: Any, other: Any) -> Any:
     return one + other
+
+
+class Added(ReduceFunction[Any]):
+    mergeable = True
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value1 + value2
 
 
 def first(key: Any, context: Any, elements: Any) -> Any:
@@ -55,8 +64,13 @@ def first(key: Any, context: Any, elements: Any) -> Any:
         (lambda keyed: keyed.window(TUMBLING).allowed_lateness(1).reduce(add), TRIGGERED),
         (lambda keyed: keyed.window(TUMBLING).trigger(CountTrigger.of(2)).reduce(add), TRIGGERED),
         (lambda keyed: keyed.window(TUMBLING).evictor(CountEvictor.of(2)).reduce(add), TRIGGERED),
-        (lambda keyed: keyed.window(WIDE).reduce(add), PANES),
         (lambda keyed: keyed.window(WIDE).sum(), PANES),
+        (lambda keyed: keyed.window(WIDE).min(), PANES),
+        (lambda keyed: keyed.window(WIDE).max_by(), ALIGNED),
+        (lambda keyed: keyed.window(WIDE).reduce(Added()), PANES),
+        (lambda keyed: keyed.window(WIDE).reduce(add), ALIGNED),
+        (lambda keyed: keyed.window(WIDE).aggregate(Whole()), PANES),
+        (lambda keyed: keyed.window(WIDE).aggregate(ReturnsOne()), ALIGNED),
         (lambda keyed: keyed.window(WIDE).process(first), ALIGNED),
         (lambda keyed: keyed.window(SlidingEventTimeWindows(30, 10)).sum(), ALIGNED),
         # Panes of one millisecond would be more than windows.
@@ -140,6 +154,16 @@ class Raises(Whole):
         raise NotImplementedError("merge")
 
 
+class RaisesWithBoth(Whole):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        raise NotImplementedError(f"merge {acc_a} {acc_b}")
+
+
+class ReturnsOne(Whole):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a
+
+
 class Without(AggregateFunction[Any, Any, Any]):
     pass
 
@@ -150,3 +174,23 @@ class Without(AggregateFunction[Any, Any, Any]):
 )
 def test_aggregate_functions_that_merge(function: type[Any], merges: bool) -> None:
     assert can_merge(function()) is merges
+
+
+@pytest.mark.parametrize(
+    ("function", "shares"),
+    [
+        (Whole, True),
+        (Inherited, True),
+        *[(kind, False) for kind in (Passes, Raises, RaisesWithBoth, ReturnsOne, Without)],
+    ],
+)
+def test_aggregate_functions_whose_windows_share_panes(function: type[Any], shares: bool) -> None:
+    assert shares_panes(None, function()) is shares
+
+
+def test_a_declared_type_does_not_hide_the_function() -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    stream = env.from_collection([1], Types.LONG()).key_by(lambda value: value)
+    stream.window(WIDE).reduce(Added()).print()
+    (spec,) = [spec for spec in env._program.specs() if isinstance(spec, WindowSpec)]
+    assert spec.strategy is PANES

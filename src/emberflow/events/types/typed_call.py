@@ -13,11 +13,11 @@ class TypedCall:
     """Calls a function and converts its result; raises TypeMismatch for one that does not fit."""
 
     def __init__(self, call: Callable[..., Any], declared: TypeInformation[Any]) -> None:
-        self._call = call
+        self.call = call
         self._convert = converter_of(declared).one
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._convert(self._call(*arguments))
+        return self._convert(self.call(*arguments))
 
 
 def typed_call(call: Callable[..., Any], declared: TypeInformation[Any] | None) -> Callable[..., Any]:

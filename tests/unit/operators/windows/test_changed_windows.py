@@ -17,6 +17,7 @@ from emberflow.streams import (
     CountTrigger,
     DataStream,
     EventTimeSessionWindows,
+    ReduceFunction,
     SlidingEventTimeWindows,
     TimeWindow,
     TumblingEventTimeWindows,
@@ -34,12 +35,21 @@ def shown(key: Any, context: Any, elements: Any) -> Any:
     return [(context.window().start, context.window().end, value[1]) for value in elements]
 
 
+class Sum(ReduceFunction[Any]):
+    """Lets sliding windows share panes."""
+
+    mergeable = True
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value1[0], value1[1] + value2[1]
+
+
 def sums(assigner: Any, lateness_ms: int = 0, every: int = 0) -> Build:
     def build(stream: DataStream[Any]) -> DataStream[Any]:
         windowed = stream.key_by(first).window(assigner).allowed_lateness(lateness_ms)
         if every:
             windowed = windowed.trigger(CountTrigger.of(every))
-        return windowed.reduce(lambda one, other: (one[0], one[1] + other[1]), shown)
+        return windowed.reduce(Sum(), shown)
 
     return build
 

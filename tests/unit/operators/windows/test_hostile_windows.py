@@ -21,6 +21,7 @@ from emberflow.streams import (
     MapStateDescriptor,
     ProcessWindowFunction,
     PurgingTrigger,
+    ReduceFunction,
     SlidingEventTimeWindows,
     Trigger,
     TriggerResult,
@@ -55,6 +56,15 @@ ASSIGNERS = {
 }
 
 
+class Sum(ReduceFunction[Any]):
+    """Lets sliding windows share panes."""
+
+    mergeable = True
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return value1[0], value1[1] + value2[1]
+
+
 @pytest.mark.parametrize("lateness", [0, 3])
 @pytest.mark.parametrize("name", ASSIGNERS)
 def test_keys_of_any_kind(name: str, lateness: int) -> None:
@@ -62,7 +72,7 @@ def test_keys_of_any_kind(name: str, lateness: int) -> None:
 
     def build(stream: Any) -> Any:
         windowed = stream.key_by(first).window(ASSIGNERS[name]).allowed_lateness(lateness)
-        return windowed.reduce(lambda one, other: (one[0], one[1] + other[1]))
+        return windowed.reduce(Sum())
 
     harness = OperatorHarness(build)
     for stamp in (1, 2):
@@ -85,7 +95,7 @@ def test_keys_of_any_kind(name: str, lateness: int) -> None:
 def test_the_first_and_the_last_timestamps(name: str, lateness: int) -> None:
     def build(stream: Any) -> Any:
         windowed = stream.key_by(first).window(ASSIGNERS[name]).allowed_lateness(lateness)
-        return windowed.reduce(lambda one, other: (one[0], one[1] + other[1]))
+        return windowed.reduce(Sum())
 
     harness = OperatorHarness(build)
     harness.send([("a", 1), ("a", 2)], [NO_TIMESTAMP + 1, MAX_TIMESTAMP - 100])
