@@ -32,6 +32,10 @@ WITHOUT_A_JOB = {"configuration", "execution_plan", "refusals"}
 # On Spark every program takes some ten seconds: one for each theme by day, the others at night.
 BY_DAY_ON_SPARK = {"word_count", "state_kinds", "tumbling_windows"}
 
+ON_SPARK_DIFFERENT = {
+    "state_ttl": "B8: processing time stands still within a micro-batch, and all records are in one"
+}
+
 
 @pytest.fixture(autouse=True)
 def _nothing_else_is_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -66,6 +70,11 @@ def test_on_local(program: str, capsys: pytest.CaptureFixture[str]) -> None:
             name,
             marks=[
                 *([] if name in BY_DAY_ON_SPARK else [pytest.mark.nightly]),
+                *(
+                    [pytest.mark.xfail(strict=True, reason=ON_SPARK_DIFFERENT[name])]
+                    if name in ON_SPARK_DIFFERENT
+                    else []
+                ),
                 *([pytest.mark.skip(reason=f"B1: {spark_missing()}")] if spark_missing() else []),
             ],
         )

@@ -58,7 +58,7 @@ def add_jars(session: Any, jars: Iterable[str]) -> None:
             session.addArtifacts(str(path))
         else:
             # Spark's classic sessions ignore jars that are given to addArtifacts().
-            session.sql(f"ADD JAR `{path}`")
+            session.sql(f"ADD JAR '{path}'")
 
 
 def _package_files() -> dict[str, bytes]:

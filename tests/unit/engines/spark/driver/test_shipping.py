@@ -1,0 +1,49 @@
+"""What a program names explicitly travels with the job: Python files to workers, jars to Spark's JVMs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emberflow.engines.spark.driver.shipping import add_jars, make_archive
+from emberflow.errors import InvalidArgument
+
+
+def names_of(*paths: Path) -> list[str]:
+    return zipfile.ZipFile(io.BytesIO(make_archive([str(path) for path in paths])[0])).namelist()
+
+
+def test_files_folders_and_archives_of_modules_are_sent(tmp_path: Path) -> None:
+    (tmp_path / "one_file.py").write_text("ONE = 1\n")
+    (tmp_path / "folder" / "package").mkdir(parents=True)
+    (tmp_path / "folder" / "package" / "__init__.py").touch()
+    (tmp_path / "folder" / "data.txt").touch()
+    with zipfile.ZipFile(tmp_path / "wheel.whl", "w") as wheel:
+        wheel.writestr("packed/__init__.py", "")
+        wheel.writestr("packed-1.0.dist-info/METADATA", "")
+    names = names_of(tmp_path / "one_file.py", tmp_path / "folder", tmp_path / "wheel.whl")
+    assert {"one_file.py", "package/__init__.py", "packed/__init__.py"} <= set(names)
+    assert not any(name.endswith((".txt", "METADATA")) for name in names)
+    assert "one_file.py" not in names_of()
+
+
+class Session:
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+
+    def sql(self, statement: str) -> Any:
+        self.statements.append(statement)
+
+
+def test_jars_are_added_to_the_session(tmp_path: Path) -> None:
+    jar = tmp_path / "a.jar"
+    jar.touch()
+    session = Session()
+    add_jars(session, [jar.as_uri(), str(jar)])
+    assert session.statements == [f"ADD JAR '{jar}'"] * 2
+    with pytest.raises(InvalidArgument, match="there is no jar"):
+        add_jars(session, [str(tmp_path / "missing.jar")])
