@@ -12,6 +12,7 @@ import pytest
 from emberflow.errors import InvalidArgument, NotSupported
 from emberflow.streams import (
     CheckpointedFunction,
+    CollectSink,
     CoMapFunction,
     FlatMapFunction,
     FunctionInitializationContext,
@@ -33,6 +34,7 @@ from emberflow.testing import (
     on_every_host,
     per_key,
 )
+from tests.support.waiting import until
 
 
 class Pairs(FlatMapFunction, CheckpointedFunction):
@@ -54,9 +56,9 @@ class Pairs(FlatMapFunction, CheckpointedFunction):
 
     def flat_map(self, value: Any) -> Iterable[Any]:
         self._kept.append(value)
-        if len(self._kept) == 2:
-            yield "pair", *self._kept
-            self._kept = []
+        while len(self._kept) >= 2:
+            yield "pair", *self._kept[:2]
+            del self._kept[:2]
 
 
 class Counted(CoMapFunction, CheckpointedFunction):
@@ -150,6 +152,26 @@ def test_lists_are_distributed_again(host: Host, before: int, after: int, tmp_pa
     assert all(known == list(range(6)) for _, known in last.values())
     sizes = [len(seen) for seen, _ in last.values()]
     assert max(sizes) - min(sizes) <= 1
+
+
+@on_every_host(hosts=[LOCAL, LOCAL_SQLITE, SPARK])
+def test_operator_state_moves_with_a_savepoint(host: Host, tmp_path: Path) -> None:
+    """From three local tasks to another number of them, on any engine."""
+    out: list[Any] = []
+
+    def start(env: Any, tasks: int, count: int, *, ends: bool) -> Any:
+        stream = env.add_source(TestSource(list(range(count)), bounded=ends)).uid("numbers")
+        pairs = stream.flat_map(Pairs()).uid("pairs").set_parallelism(tasks)
+        pairs.sink_to(CollectSink(lambda batch: out.extend(batch.values))).uid("sink")
+        return env.execute_async("moved")
+
+    job = start(LOCAL.environment(checkpoint_dir=tmp_path / "before"), 3, 9, ends=False)
+    until(lambda: len(out) == 3)
+    stored = job.savepoint(tmp_path / "savepoint", stop=True)
+    env = host.environment(checkpoint_dir=tmp_path / "after").set_savepoint(stored)
+    start(env, 1, 12, ends=True).get_job_execution_result().result()
+    # Three records were kept back, one in each task.
+    assert sorted(value for _, *pair in out for value in pair) == list(range(12))
 
 
 def test_operator_state_belongs_to_steps_without_keys() -> None:

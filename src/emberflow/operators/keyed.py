@@ -72,6 +72,10 @@ class KeyedOperator(Operator):
         cursor.cleanup = scope.cleanup
         scope.pageable = cursor.pageable
 
+    def enter_unfilled(self, scope: Scope) -> None:
+        """Enters a scope that is still being filled with restored state: functions must not read it yet."""
+        self.enter(scope)
+
     def receive(self, input_index: int, channel: ChannelId, batch: Batch, watermark: int | None) -> None:
         scope = self.scope
         channels, now_ms = scope.channels, scope.clock.now_ms()

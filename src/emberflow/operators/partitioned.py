@@ -30,6 +30,9 @@ class NumberedTask(KeyedOperator):
         if self.task_state is not None:
             self.task_state.entered(scope)
 
+    def enter_unfilled(self, scope: Scope) -> None:
+        super().enter(scope)
+
     def before_save(self) -> None:
         if self.task_state is not None:
             self.task_state.snapshot()

@@ -22,6 +22,7 @@ from emberflow.engines.spark.worker.packet_delivery import deliver
 from emberflow.engines.spark.worker.worker_process import decisions
 from emberflow.events.packets import Packet, decode_packet
 from emberflow.operators.group_layout import GroupLayout
+from emberflow.operators.scope import Scope
 
 CLEANED_KEYS = 64
 """Keys of a group whose expired state is removed in one batch, beyond two for each record of the batch."""
@@ -117,8 +118,8 @@ class KeyedLevel:
         self._touch(kg)
         if self._replays(state):
             return
-        opened = self._enter(state, kg, now_ms if self._timed else int(time.time() * 1000))
-        layout, scope = opened.layout, opened.scope
+        layout, scope = self._load(state, kg, now_ms if self._timed else int(time.time() * 1000))
+        state.head.enter_unfilled(scope)
         fill(scope, kind, bytes(body))
         if self._timed and (scope.parked or scope.next_wake_up() is not None):
             # So that the group is processed in this batch, whether it has input or not.
@@ -261,13 +262,18 @@ class KeyedLevel:
             self._leave(state, kg, opened, now_ms)
 
     def _enter(self, state: StageState, kg: int, now_ms: int, hot: bytes | None = None) -> OpenGroup:
-        layout = GroupLayout(hot or state.variables.get_hot(kg), state.variables, state.head.step.name)
-        state.stage.clock.set(now_ms)
-        owns = self._stages.owns(state, kg)
-        scope = layout.scope(state.channels, state.idle, state.stage.clock, owns)
+        layout, scope = self._load(state, kg, now_ms, hot)
         state.head.enter(scope)
         state.head.leads = self._stages.leads(state, kg)
         return OpenGroup(layout, scope, scope.watermark if scope.parked else None)
+
+    def _load(
+        self, state: StageState, kg: int, now_ms: int, hot: bytes | None = None
+    ) -> tuple[GroupLayout, Scope]:
+        layout = GroupLayout(hot or state.variables.get_hot(kg), state.variables, state.head.step.name)
+        state.stage.clock.set(now_ms)
+        owns = self._stages.owns(state, kg)
+        return layout, layout.scope(state.channels, state.idle, state.stage.clock, owns)
 
     def _leave(self, state: StageState, kg: int, opened: OpenGroup, now_ms: int) -> None:
         layout, scope = opened.layout, opened.scope
