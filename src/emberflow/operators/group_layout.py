@@ -25,9 +25,15 @@ VERSION = 3
 HOT_LIMIT_BYTES = 32 * 1024
 HOT_TIMERS = 512
 """About so many timers of a kind are in the hot blob."""
+_MOST_TOMBSTONES = 256
+"""With more of them, keys are removed from the buckets at hand."""
 _LAST_PAGE = 2**31 - 1
 """Page numbers are 32-bit integers in Spark's state."""
 BUCKETS = 256
+
+
+_Changes = dict[int, dict[Any, dict[str, Any] | None]]
+"""bucket -> key -> its values, None if the key is removed"""
 
 
 class ColdStore(Protocol):
@@ -163,6 +169,8 @@ class GroupLayout:
         self._from_cold.clear()
         for key in [key for key, entry in entries.items() if not entry]:
             del entries[key]
+        if len(self._tombstones) > _MOST_TOMBSTONES:
+            self._bury()
         data = self._encode(saved, entries)
         if len(data) > self._hot_limit and (len(entries) > 1 or self._tombstones):
             # What is not in entries cannot leave with them.
@@ -204,12 +212,25 @@ class GroupLayout:
         keep = min(len(entries) // 2, max(1, len(entries) * (self._hot_limit // 4) // size))
         leaving = list(entries)[: len(entries) - keep]
         self._has_cold = True
-        changed: dict[int, dict[Any, dict[str, Any] | None]] = {}
+        changed: _Changes = {}
         for key in leaving:
             changed.setdefault(_bucket_of(key), {})[key] = dict(entries.pop(key))
         for key in self._tombstones:
             changed.setdefault(_bucket_of(key), {})[key] = None
         self._tombstones.clear()
+        self._change_buckets(changed)
+
+    def _bury(self) -> None:
+        """Removes keys from buckets that have been read anyway, so that little is kept of many removed keys."""
+        changed: _Changes = {}
+        for key in self._tombstones:
+            number = _bucket_of(key)
+            if number in self._buckets:
+                changed.setdefault(number, {})[key] = None
+        self._tombstones.difference_update(key for keys in changed.values() for key in keys)
+        self._change_buckets(changed)
+
+    def _change_buckets(self, changed: _Changes) -> None:
         for number, items in changed.items():
             bucket = self._bucket(number)
             for key, values in items.items():

@@ -129,6 +129,10 @@ class PagedMap:
     def __iter__(self) -> Iterator[Any]:
         return (key for key, _ in self.items())
 
+    def any_order(self) -> Iterator[Any]:
+        """The values bucket by bucket, for whoever needs only some of them."""
+        return (value for _, (_, value) in self._all())
+
     def bucket_items(self, index: int) -> list[tuple[Any, Any]]:
         """The keys and values of one bucket, for whoever goes through a large map in small steps."""
         return [(key, value) for key, (_, value) in self._bucket(index).items()]

@@ -168,8 +168,8 @@ class TtlMapState(MapState[K, V]):
 
     def is_empty(self) -> bool:
         cells: Any = super()._map()
-        # Most maps have values: one that has not expired is enough.
-        return not len(cells) or not self._map()
+        found = cells.any_order() if cells.__class__ is PagedMap else cells.values()
+        return not any(map(self._ttl.shown, found))
 
     def put(self, key: K, value: V) -> None:
         super().put(key, self._ttl.wrap(value))  # pyright: ignore[reportArgumentType]
