@@ -42,6 +42,14 @@ def copied(value: Any) -> Any:
         return _whole(value)
 
 
+def is_changeable(value: Any) -> bool:
+    """Whether a change of the value would be seen by whoever else has it, so that everybody needs a copy."""
+    kind: Any = value.__class__
+    if kind in UNCHANGEABLE or (kind is tuple and UNCHANGEABLE.issuperset(map(type, value))):
+        return False
+    return copied(value) is not value
+
+
 def copied_event(event: E) -> E:
     """The same event for another receiver."""
     kind = event.__class__

@@ -138,6 +138,15 @@ def open_function(function: Any, context: Any) -> None:
         opener(context)
 
 
+def has_own_open(function: Any) -> bool:
+    """Whether `open()` does anything: that of our function classes does not."""
+    opener = getattr(function, "open", None)
+    return opener is not None and str(getattr(opener, "__module__", "")).partition(".")[0] != _OURS
+
+
+_OURS = __name__.partition(".")[0]
+
+
 def function_behind(call: Any, method: str) -> Any:
     """The function object whose `method` is what a step calls; a plain callable stands for itself."""
     if isinstance(call, TypedCall):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any, NamedTuple
 
 from emberflow.events.batch import MAX_WATERMARK
@@ -115,6 +117,33 @@ def window_name(window: Any) -> str:
         return str(window[0])
     if kind is GlobalWindow:
         return ""
-    if kind.__repr__ is not object.__repr__:
-        return repr(window)
-    return f"{kind.__qualname__}{sorted(window.__dict__.items())!r}"
+    return _stable(window)
+
+
+def _stable(value: Any) -> str:
+    """Shows all fields of a value, whatever its repr shows, and always in the same order."""
+    kind: type[Any] = value.__class__
+    if issubclass(kind, set | frozenset):
+        return f"{kind.__qualname__}{sorted(map(_stable, value))}"
+    if issubclass(kind, tuple | list):
+        return f"{kind.__qualname__}[{', '.join(map(_stable, value))}]"
+    if kind.__module__ == "builtins" or isinstance(value, Enum):
+        return repr(value)
+    fields = _fields(value)
+    if not fields and kind.__repr__ is not object.__repr__:
+        return repr(value)
+    return f"{kind.__qualname__}({', '.join(f'{name}={_stable(fields[name])}' for name in sorted(fields))})"
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The attributes of an object; of a dataclass, those that are compared."""
+    kind: type[Any] = value.__class__
+    if dataclasses.is_dataclass(kind):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(kind) if field.compare}
+    names: set[str] = set(getattr(value, "__dict__", ()))
+    for base in kind.__mro__:
+        slots: Any = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            hidden = name.startswith("__") and not name.endswith("__")
+            names.add(f"_{base.__name__.lstrip('_')}{name}" if hidden else name)
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}

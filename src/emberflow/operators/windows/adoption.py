@@ -36,3 +36,15 @@ def panes_as_windows(
     if not windows:
         del entry[WINDOWS]
     return new
+
+
+def forget_fired(entry: Entry, watermark: int) -> None:
+    """Removes windows that had a trigger and were only kept for late records: without the lateness they are over."""
+    del entry[WINDOW_TIMERS]
+    entry.dirty = True
+    windows: dict[TimeWindow, Held] = entry.get(WINDOWS, {})
+    for window in list(windows):
+        if window.__class__ is TimeWindow and window[1] - 1 <= watermark:
+            del windows[window]
+    if not windows:
+        entry.pop(WINDOWS, None)

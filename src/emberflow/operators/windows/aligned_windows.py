@@ -12,6 +12,7 @@ from typing import Any
 
 from emberflow.event_time.timestamps import MAX_TIMESTAMP
 from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.copies import copied, is_changeable
 from emberflow.operators.operator import Step
 from emberflow.operators.windows.adoption import panes_as_windows
 from emberflow.operators.windows.window_operator import (
@@ -23,6 +24,7 @@ from emberflow.operators.windows.window_operator import (
 )
 from emberflow.plan.window_specs import WindowSpec
 from emberflow.state.entry import Entry
+from emberflow.windowing.assigners import SlidingEventTimeWindows
 from emberflow.windowing.windows import TimeWindow
 
 _FEW = 16
@@ -36,13 +38,14 @@ class AlignedWindowOperator(WindowOperator):
         super().__init__(step, spec)
         assigner: Any = spec.assigner
         self._assign = assigner.assign
+        self._overlapping = isinstance(assigner, SlidingEventTimeWindows)
         self._ending: dict[Any, dict[int, list[TimeWindow]]] = {}
         """key -> last millisecond -> windows; for keys with many open windows, while one watermark fires them"""
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, assign, add = self.scope, self._assign, self.contents.add
-        known, found, register = scope.entries.get, scope.entry, scope.event_timers.register
-        current = scope.watermark
+        known, found, register = self.known(), scope.entry, scope.event_timers.register
+        current, overlapping = scope.watermark, self._overlapping
         marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
         if batch.timestamps is None:
             raise self.no_timestamp(batch.values[0])
@@ -57,6 +60,8 @@ class AlignedWindowOperator(WindowOperator):
                 if stamp is None:
                     raise self.no_timestamp(value)
                 last = current
+                # A record that can be changed is copied for each of its windows.
+                shared = overlapping and is_changeable(value)
                 for window in assign(stamp):
                     last = window[1] - 1
                     if last <= current:
@@ -72,7 +77,7 @@ class AlignedWindowOperator(WindowOperator):
                         if last > MAX_TIMESTAMP:
                             raise beyond_time(*window)
                         register(last, key)
-                    windows[window] = add(held, value)
+                    windows[window] = add(held, copied(value) if shared else value)
                     entry.dirty = True
                 if last <= current and stamp <= current and self._is_late(stamp, current):
                     self.late(value, stamp, current)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from emberflow.events.copies import copied
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.windows.contents import ElementContents, Held, WindowContents
 from emberflow.operators.windows.trigger_context import Times
@@ -21,14 +22,14 @@ class Eviction:
         self._context = Times(operator)
 
     def before(self, window: Any, held: Held) -> tuple[Iterable[Any], list[TimestampedValue[Any]]]:
-        """What the window function is given, and the elements behind it."""
+        """What the window function is given, and the elements behind it, which stay as they are if it changes its own."""
         elements = [TimestampedValue(*item) for item in held]
         self._evictor.evict_before(elements, len(elements), window, self._context)
         if isinstance(self._contents, ElementContents):
-            return [item.value for item in elements], elements
+            return [copied(item.value) for item in elements], elements
         reduced: Held | None = None
         for item in elements:
-            reduced = self._contents.add(reduced, item.value)
+            reduced = self._contents.add(reduced, copied(item.value))
         return (self._contents.result(reduced) if reduced else []), elements
 
     def after(self, window: Any, elements: list[TimestampedValue[Any]]) -> Held:

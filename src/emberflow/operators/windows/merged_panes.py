@@ -21,9 +21,10 @@ Merge = Callable[[Held | None, Held | None], Held]
 class MergedPanes:
     """Of one key. `pure`: the merge changes neither of its arguments."""
 
-    __slots__ = ("_back", "_front", "_merge", "_middle", "end")
+    __slots__ = ("_back", "_front", "_merge", "_middle", "_pure", "end")
 
     def __init__(self, merge: Merge, *, pure: bool) -> None:
+        self._pure = pure
         self._merge = merge if pure else _careful(merge)
         self._front: list[tuple[int, Held]] = []
         """Newest first, so that the oldest is taken off the end."""
@@ -42,8 +43,12 @@ class MergedPanes:
         while front and front[-1][0] < start:
             front.pop()
         if front:
-            return self._merge(front[-1][1], self._back)
-        return None if self._back is None else self._merge(self._back, None)
+            return self._given(self._merge(front[-1][1], self._back))
+        return None if self._back is None else self._given(self._merge(self._back, None))
+
+    def _given(self, held: Held) -> Held:
+        """What leaves: a merge that changes nothing may have returned what is kept here."""
+        return own_copy(held) if self._pure else held
 
     def _extend(self, end: int, panes: Panes) -> None:
         newer: list[int] = []

@@ -52,7 +52,7 @@ class PaneWindowOperator(WindowOperator):
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, add, merged = self.scope, self.contents.add, self._merged
-        known, found = scope.entries.get, scope.entry
+        known, found = self.known(), scope.entry
         size, slide, pane_ms, offset = self._size, self._slide, self._pane, self._offset
         current = scope.watermark
         marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks

@@ -13,6 +13,7 @@ from typing import Any
 from emberflow.event_time.timestamps import MAX_TIMESTAMP
 from emberflow.events.batch import MIN_WATERMARK, Batch
 from emberflow.operators.operator import Step
+from emberflow.operators.windows.adoption import forget_fired
 from emberflow.operators.windows.contents import Held
 from emberflow.operators.windows.window_operator import WINDOW_TIMERS, WINDOWS, WindowOperator, beyond_time
 from emberflow.plan.window_specs import WindowSpec
@@ -33,7 +34,7 @@ class SessionWindowOperator(WindowOperator):
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         scope, add, gap_ms, gap_of = self.scope, self.contents.add, self._gap_ms, self._gap_of
-        known, found = scope.entries.get, scope.entry
+        known, found = self.known(), scope.entry
         current = scope.watermark
         marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
         if batch.timestamps is None:
@@ -49,10 +50,12 @@ class SessionWindowOperator(WindowOperator):
                     current = mark
                 if stamp is None:
                     raise self.no_timestamp(value)
-                end = stamp + (gap_ms or gap_of(value))
                 entry = known(key)
                 if entry is None:
                     entry = found(key)
+                if WINDOW_TIMERS in entry:
+                    forget_fired(entry, current)
+                end = stamp + (gap_ms or gap_of(value))
                 sessions: dict[TimeWindow, Held] = entry.get(WINDOWS) or _NONE
                 touched = [item for item in sessions if stamp <= item[1] and end >= item[0]]
                 if not touched:
@@ -108,6 +111,8 @@ class SessionWindowOperator(WindowOperator):
 
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         entry = self.cursor.entry
+        if WINDOW_TIMERS in entry:
+            forget_fired(entry, time_ms - 1)
         sessions: dict[TimeWindow, Held] = entry.get(WINDOWS, {})
         for window in list(sessions):
             if window[1] - 1 > time_ms:

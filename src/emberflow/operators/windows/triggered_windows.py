@@ -12,6 +12,7 @@ from typing import Any
 
 from emberflow.event_time.timestamps import MAX_TIMESTAMP, NO_TIMESTAMP
 from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.copies import copied, is_changeable
 from emberflow.operators.contexts import TimeDomain
 from emberflow.operators.operator import Step
 from emberflow.operators.windows.adoption import panes_as_windows, windows_without_timers
@@ -80,8 +81,11 @@ class TriggeredWindowOperator(WindowOperator):
                     self._adopt(entry, current)
                 self._mark = current
                 added = False
-                for window in assign(value, NO_TIMESTAMP if stamp is None else stamp, context):
-                    added = self._add(window, value, stamp) or added
+                windows = tuple(assign(value, NO_TIMESTAMP if stamp is None else stamp, context))
+                # A record that can be changed is copied for each of its windows.
+                shared = len(windows) > 1 and is_changeable(value)
+                for window in windows:
+                    added = self._add(window, copied(value) if shared else value, stamp) or added
                 if not added and self._is_late(stamp, current):
                     self.late(value, stamp, current)
                 if not entry:
@@ -230,8 +234,11 @@ class TriggeredWindowOperator(WindowOperator):
             if assign is not None:
                 panes_as_windows(entry, assign, self.contents, watermark)
         for window in windows_without_timers(entry):
-            self._timers.register(_EVENT, window.max_timestamp(), window)
-            self._timers.register(_EVENT, self._cleanup_time(window), window)
+            # One that the watermark has passed has fired, and is kept for late records: endless lateness sets no timer.
+            if window.max_timestamp() > watermark:
+                self._timers.register(_EVENT, window.max_timestamp(), window)
+            if self._cleanup_time(window) < MAX_TIMESTAMP:
+                self._timers.register(_EVENT, self._cleanup_time(window), window)
 
 
 class _Merges:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from emberflow.errors import StepFailed, shorten
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.operator import Step, close_function, function_behind, open_function
+from emberflow.operators.operator import Step, close_function, function_behind, has_own_open, open_function
 from emberflow.operators.windows.contents import contents_of
 from emberflow.operators.windows.window_context import WindowContext
 from emberflow.plan.window_specs import WindowSpec
+from emberflow.state.entry import Entry
 
 WINDOWS = "$windows"
 """The state of a key: its windows, and what each of them holds."""
@@ -34,6 +36,8 @@ class WindowOperator(KeyedOperator):
         extractor = getattr(spec.assigner, "extractor", None)
         made_of = (extractor, function_behind(spec.reduce, "reduce"), spec.aggregate, spec.process)
         self._functions = [function for function in made_of if function is not None]
+        self._uses_state = any(has_own_open(function) for function in made_of[:3])
+        """Whether a function that is called for a record may use state, which it can only get in `open()`."""
         self._late = 0
 
     def open(self, context: Any) -> None:
@@ -44,6 +48,16 @@ class WindowOperator(KeyedOperator):
     def close(self) -> None:
         for function in self._functions:
             close_function(function)
+
+    def known(self) -> Callable[[Any], Entry | None]:
+        """How a record finds its key's entry. Only a function that may use state pays for the cursor."""
+        return self._pointed if self._uses_state else self.scope.entries.get
+
+    def _pointed(self, key: Any) -> Entry:
+        cursor = self.cursor
+        cursor.key = key
+        cursor.entry = entry = self.scope.entry(key)
+        return entry
 
     def take_late(self) -> int:
         late, self._late = self._late, 0
