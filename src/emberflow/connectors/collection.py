@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument, shorten
+from emberflow.events.copies import isolated
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ class CollectionSource(Source[T]):
     def read(self, channel: int, position: Position, limit: int) -> Iterator[Chunk[T]]:
         while True:
             behind, end = self.plan(channel, position, limit)
-            yield Chunk(self._values[position:behind], behind, end=end)
+            # Copies: a function may change its records, and after a restart they are read again.
+            yield Chunk(isolated(self._values[position:behind]), behind, end=end)
             if end:
                 return
             position = behind

@@ -1,4 +1,4 @@
-"""Copies for isolation: what an action sends, stores or receives is not affected by later changes.
+"""Copies for isolation: what a function emits, or an action sends, stores or receives, is not affected by later changes.
 
 Plain data is copied here, quickly; immutable values are their own copies; everything else is left to `copy.deepcopy`,
 and to pickle if that fails.
@@ -10,9 +10,11 @@ import copy
 import dataclasses
 import datetime as dt
 import functools
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from itertools import chain
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 from uuid import UUID
@@ -20,6 +22,8 @@ from uuid import UUID
 from emberflow.errors import EmberflowError
 from emberflow.events.agent_events import Event
 from emberflow.events.codecs import decode, encode
+from emberflow.events.output_tag import OutputTag
+from emberflow.events.types.row import Row
 
 E = TypeVar("E", bound=Event)
 
@@ -27,6 +31,7 @@ UNCHANGEABLE = frozenset(
     {
         str, int, float, bool, type(None), bytes, complex, frozenset, Decimal, Fraction, UUID, range, type,
         dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone, FunctionType, BuiltinFunctionType,
+        OutputTag,
     }
 )  # fmt: skip
 
@@ -48,6 +53,32 @@ def is_changeable(value: Any) -> bool:
     if kind in UNCHANGEABLE or (kind is tuple and UNCHANGEABLE.issuperset(map(type, value))):
         return False
     return copied(value) is not value
+
+
+def extend_isolated(out: list[Any], results: Iterable[Any]) -> None:
+    """Appends what a function returned or yielded. A mutable result is copied at once: the function may keep it, in its
+    state or in itself, and change it before the records of the batch are processed downstream."""
+    append = out.append
+    for result in results:
+        if result.__class__ not in UNCHANGEABLE:
+            if result.__class__ is tuple:
+                for item in result:
+                    if item.__class__ not in UNCHANGEABLE:
+                        result = copied(result)
+                        break
+            else:
+                result = copied(result)
+        append(result)
+
+
+def isolated(values: Sequence[Any]) -> Sequence[Any]:
+    """The same records for another receiver; the same list if none of them can be changed."""
+    kinds = set(map(type, values))
+    if kinds <= UNCHANGEABLE:
+        return values
+    if kinds == {tuple} and UNCHANGEABLE.issuperset(map(type, chain.from_iterable(values))):
+        return values
+    return list(map(copied, values))
 
 
 def copied_event(event: E) -> E:
@@ -91,10 +122,16 @@ def walked_copy(value: Any) -> Any:
         return value
     if kind is set:
         return set(value)
+    if kind is Row:
+        return value._shape(walked_copy(value._values))
     if isinstance(value, Enum):
         return value
     if isinstance(value, Event) and is_plain_event(type(value)):
         return copied_event(value)
+    if _is_plain_object(kind):
+        made = _NEW(kind)
+        made.__dict__.update(walked_copy(value.__dict__))
+        return made
     names = _frozen_fields(kind)
     if names and all(getattr(value, name).__class__ in UNCHANGEABLE for name in names):
         return value
@@ -119,6 +156,25 @@ def is_plain_event(kind: type[Any]) -> bool:
         issubclass(kind, Event)
         and kind.__new__ is object.__new__
         and not any("__slots__" in base.__dict__ for base in kind.__mro__[:-1])
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_plain_object(kind: type[Any]) -> bool:
+    """Whether `copy.deepcopy` would copy nothing but the `__dict__` of such objects. Not frozen dataclasses: most of them are
+    their own copies."""
+    return (
+        kind.__new__ is object.__new__
+        and "__dict__" in dir(kind)
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ is object.__reduce__
+        and not any("__slots__" in base.__dict__ for base in kind.__mro__[:-1])
+        and not any(
+            hasattr(kind, name)
+            for name in ("__deepcopy__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")
+        )
+        and getattr(kind, "__getstate__", None) is getattr(object, "__getstate__", None)
+        and not _frozen_fields(kind)
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from emberflow.errors import shorten
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.copies import extend_isolated
 from emberflow.operators.operator import Operator, Step
 from emberflow.operators.scope import Scope
 from emberflow.operators.watermark_merge import ChannelId
@@ -174,11 +175,18 @@ class KeyedOperator(Operator):
             due = timers.pop_due(watermark)
 
     def collect(self, results: Any, timestamp: int | None, watermark: int) -> None:
-        """Adds results to what the step emits next."""
-        values = self._values
-        before = len(values)
-        values.extend(results)
-        count = len(values) - before
+        """Adds what a user's function returned to what the step emits next; mutable values are copied."""
+        before = len(self._values)
+        extend_isolated(self._values, results)
+        self._stamp(len(self._values) - before, timestamp, watermark)
+
+    def collect_owned(self, results: Any, timestamp: int | None, watermark: int) -> None:
+        """The same for values that neither a function nor the state holds any more."""
+        before = len(self._values)
+        self._values.extend(results)
+        self._stamp(len(self._values) - before, timestamp, watermark)
+
+    def _stamp(self, count: int, timestamp: int | None, watermark: int) -> None:
         if count == 1:
             self._timestamps.append(timestamp)
             self._watermarks.append(watermark)

@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.copies import UNCHANGEABLE, copied
 from emberflow.operators.contexts import ElementContext, TimeDomain
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, open_function
@@ -42,7 +43,7 @@ class KeyedProcessOperator(KeyedOperator):
 
     def _process_untimed(self, batch: Batch, call: Process) -> None:
         scope, cursor, context = self.scope, self.cursor, self._context
-        known, found, out = scope.entries.get, scope.entry, self._values
+        known, found, out, append = scope.entries.get, scope.entry, self._values, self._values.append
         context._element_timestamp = None
         emptied: list[Any] = []
         start = len(out)
@@ -57,7 +58,19 @@ class KeyedProcessOperator(KeyedOperator):
                 cursor.entry = entry
                 results = call(value, context)
                 if results is not None:
-                    out.extend(results)
+                    # As `extend_isolated`, without a call per record.
+                    for result in results:
+                        if result.__class__ is tuple:
+                            for item in result:
+                                if item.__class__ not in UNCHANGEABLE:
+                                    append(copied(result))
+                                    break
+                            else:
+                                append(result)
+                        elif result.__class__ in UNCHANGEABLE:
+                            append(result)
+                        else:
+                            append(copied(result))
                 if not entry:
                     emptied.append(key)
         except BaseException as error:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
+from emberflow.events.copies import isolated
 from emberflow.events.output_tag import OutputTag
 from emberflow.events.types.typed_call import TypedCall
 from emberflow.operators.host_services import HostServices
@@ -82,8 +83,7 @@ class Output:
 
     def batch(self, batch: Batch) -> None:
         if batch.values:
-            for receiver in self.main:
-                receiver.on_batch(batch)
+            _to_each(self.main, batch)
 
     def watermark(self, watermark: int) -> None:
         for receiver in self.main:
@@ -112,8 +112,20 @@ class Output:
 
     def aside(self, tag_id: str, batch: Batch) -> None:
         """Like `batch`, for a side output."""
-        for receiver in self.side.get(tag_id, ()):
-            receiver.on_batch(batch)
+        _to_each(self.side.get(tag_id, ()), batch)
+
+
+def _to_each(receivers: Sequence[Receiver], batch: Batch) -> None:
+    """Each receiver has records of its own: what one does to them must not reach the others."""
+    if len(receivers) == 1:
+        receivers[0].on_batch(batch)
+        return
+    # All copies first: the first receiver may change its records.
+    others = [
+        Batch(isolated(batch.values), batch.timestamps, batch.watermarks, batch.keys) for _ in receivers[1:]
+    ]
+    for receiver, part in zip(receivers, [batch, *others], strict=False):
+        receiver.on_batch(part)
 
 
 def is_tagged(value: tuple[Any, ...]) -> bool:

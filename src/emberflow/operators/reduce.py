@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.copies import UNCHANGEABLE, copied
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, open_function
 from emberflow.state.entry import Entry
@@ -45,6 +46,14 @@ class ReduceOperator(KeyedOperator):
                 seen = entry.get(ACCUMULATOR)
                 result = entry[ACCUMULATOR] = value if seen is None else combine(seen, value)
                 entry.dirty = True
+                # The state keeps its own: the function may change it with the next record.
+                if result.__class__ is tuple:
+                    for item in result:
+                        if item.__class__ not in UNCHANGEABLE:
+                            result = copied(result)
+                            break
+                elif result.__class__ not in UNCHANGEABLE:
+                    result = copied(result)
                 out.append(result)
                 marks_out.append(current)
         except BaseException as error:
@@ -85,4 +94,4 @@ class FinalReduceOperator(ReduceOperator):
             raise self.step.failed(value, error) from error
 
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
-        self.collect((self.cursor.entry.pop(ACCUMULATOR),), time_ms, watermark)
+        self.collect_owned((self.cursor.entry.pop(ACCUMULATOR),), time_ms, watermark)

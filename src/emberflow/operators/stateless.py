@@ -7,6 +7,7 @@ from itertools import compress
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.copies import extend_isolated
 from emberflow.operators.operator import Operator, Step, close_function, open_function
 
 
@@ -70,7 +71,7 @@ class FlatMapOperator(FunctionOperator):
                 before = len(results)
                 found: Iterable[Any] | None = call(value)
                 if found is not None:
-                    results.extend(found)
+                    extend_isolated(results, found)
                 counts.append(len(results) - before)
         except BaseException as error:
             raise self.step.failed(value, error) from error
@@ -100,7 +101,7 @@ class ProcessOperator(FunctionOperator):
                 before = len(results)
                 found: Iterable[Any] | None = call(value, context)
                 if found is not None:
-                    results.extend(found)
+                    extend_isolated(results, found)
                 counts.append(len(results) - before)
         except BaseException as error:
             raise self.step.failed(value, error) from error

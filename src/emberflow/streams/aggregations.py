@@ -65,7 +65,8 @@ def write(value: Any, field: Field, item: Any) -> Any:
     if issubclass(kind, tuple):
         if hasattr(value, "_replace"):
             return value._replace(**{value._fields[field] if type(field) is int else str(field): item})
-        return tuple(item if position == field else old for position, old in enumerate(value))
+        at = field + len(value) if type(field) is int and field < 0 else field
+        return tuple(item if position == at else old for position, old in enumerate(value))
     changed: Any = copy.copy(value)
     if type(field) is str and not issubclass(kind, dict):
         object.__setattr__(changed, field, item)

@@ -7,6 +7,7 @@ from typing import Any
 
 from emberflow.connectors.source import Chunk, Position, Source
 from emberflow.errors import InvalidArgument
+from emberflow.events.copies import isolated
 from emberflow.testing.sentinels import Cut, Latch, Pause, Sentinel
 
 
@@ -52,7 +53,7 @@ class TestSource(Source[Any]):
         self, values: list[Any], timestamps: list[int | None], position: int, *, end: bool
     ) -> Chunk[Any]:
         timed = any(stamp is not None for stamp in timestamps)
-        return Chunk(values, position, timestamps if timed else None, end)
+        return Chunk(isolated(values), position, timestamps if timed else None, end)
 
     def plan(self, channel: int, position: Position, limit: int) -> tuple[Position, bool]:
         behind = min(position + max(min(limit, self._batch or limit), 1), len(self.items))

@@ -192,7 +192,7 @@ class ActionRunner:
             for event in sent:
                 runtime.recorder.event(run, event)
         if outputs:
-            driver.collect(outputs, run.timestamp, run.scope.watermark)
+            driver.collect_owned(outputs, run.timestamp, run.scope.watermark)
         guards = execution.guards
         if guards is not None:
             if guards.spent:
@@ -252,7 +252,7 @@ class ActionRunner:
             raise failure from (None if shows_secret else error)
         if on_error is ErrorHandling.DEAD_LETTER:
             letter = letter_of(runtime, run, action, error, attempts)
-            self._driver.collect([(DEAD_LETTERS, letter)], run.timestamp, run.scope.watermark)
+            self._driver.collect_owned([(DEAD_LETTERS, letter)], run.timestamp, run.scope.watermark)
             taken = DEAD_LETTERS.tag_id in self._driver.output.side
             _log.warning(
                 "the input goes to the dead letters%s: %s",

@@ -154,7 +154,7 @@ class AgentOperator(KeyedOperator):
         if runtime.recorder is not None:
             runtime.recorder.event(run, event)
         if delayed and event.type == _OUTPUT:
-            self.collect([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
+            self.collect_owned([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
         try:
             if not delayed:
                 check_input(event, runtime.settings.max_event_bytes)

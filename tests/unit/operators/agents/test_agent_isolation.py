@@ -232,7 +232,7 @@ def test_an_input_counts_against_the_largest_event(size: int) -> None:
         driven(agent, inputs, options=limit)
     made = AgentHarness(agent, options={**limit, AgentExecutionOptions.ON_ERROR: "dead-letter"})
     letters: list[Any] = []
-    made.head.collect = lambda values, *rest: letters.extend(values)  # pyright: ignore[reportAttributeAccessIssue]
+    made.head.collect_owned = lambda values, *rest: letters.extend(values)  # pyright: ignore[reportAttributeAccessIssue]
     made.send(inputs)
     assert [(letter["error_type"], len(letter["input"][1]["text"])) for _, letter in letters[:1]] == [
         ("NotSerializable", size)
