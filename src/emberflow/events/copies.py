@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -71,7 +71,7 @@ def extend_isolated(out: list[Any], results: Iterable[Any]) -> None:
         append(result)
 
 
-def isolated(values: Sequence[Any]) -> Sequence[Any]:
+def isolated(values: Any) -> list[Any]:
     """The same records for another receiver; the same list if none of them can be changed."""
     kinds = set(map(type, values))
     if kinds <= UNCHANGEABLE:
