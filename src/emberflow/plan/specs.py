@@ -58,6 +58,11 @@ class Spec:
         return False
 
     @property
+    def stored_kind(self) -> str:
+        """What manifests and savepoints call the step's state; see `plan/stored_kinds.py`."""
+        return self.kind
+
+    @property
     def keeps_type(self) -> bool:
         """Whether its records are of the type of those it gets."""
         return False

@@ -10,17 +10,25 @@ from typing import Any
 
 from emberflow.events.output_tag import OutputTag
 from emberflow.plan.specs import Spec, StepTraits, function_name
+from emberflow.plan.stored_kinds import PANES, detailed
 from emberflow.windowing.assigners import (
     GlobalWindows,
     MergingWindowAssigner,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
     WindowAssigner,
 )
 from emberflow.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from emberflow.windowing.evictors import Evictor
 from emberflow.windowing.repeating_triggers import ContinuousEventTimeTrigger, CountTrigger
-from emberflow.windowing.sessions import DynamicEventTimeSessionWindows, EventTimeSessionWindows
+from emberflow.windowing.sessions import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
 from emberflow.windowing.triggers import EventTimeTrigger, NeverTrigger, PurgingTrigger, Trigger
 
 _SHARED_BY = 4
@@ -29,6 +37,18 @@ _SHARED_BY = 4
 _WITHOUT_PROCESSING_TIME = (EventTimeTrigger, CountTrigger, ContinuousEventTimeTrigger, NeverTrigger)
 _ENDLESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
 """Assigners of windows that no time ends."""
+
+
+_OF_TIME = (
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+)
 
 
 class WindowStrategy(Enum):
@@ -70,6 +90,15 @@ class WindowSpec(Spec):
     @property
     def keeps_type(self) -> bool:
         return self.reduce is not None and self.process is None
+
+    @property
+    def stored_kind(self) -> str:
+        details = [_contents(self), _windows(self.assigner, merging=self.merging)]
+        if self.strategy is WindowStrategy.PANES:
+            assigner: Any = self.assigner
+            size_ms = pane_size(assigner)
+            details.append(f"{PANES}{size_ms} ms, offset {assigner.offset_ms % size_ms} ms")
+        return detailed(self.kind, *details)
 
     @property
     def traits(self) -> StepTraits:
@@ -116,6 +145,23 @@ class WindowSpec(Spec):
 def pane_size(assigner: SlidingEventTimeWindows) -> int:
     """The largest piece of time that is either wholly inside or wholly outside of every window."""
     return gcd(assigner.size_ms, assigner.slide_ms)
+
+
+def _contents(spec: WindowSpec) -> str:
+    """What a window holds."""
+    if spec.evictor is not None:
+        return "elements with timestamps"
+    if spec.reduce is not None:
+        return "reduced values"
+    return "elements" if spec.aggregate is None else "accumulators"
+
+
+def _windows(assigner: WindowAssigner[Any, Any], *, merging: bool) -> str:
+    """Which windows there may be, and what ends them."""
+    if type(assigner) not in _OF_TIME:
+        return type(assigner).__name__
+    domain = "event-time" if assigner.is_event_time() else "processing-time"
+    return f"{domain} {'sessions' if merging else 'windows'}"
 
 
 def _shares_panes(assigner: Any) -> bool:

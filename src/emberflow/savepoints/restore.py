@@ -16,6 +16,7 @@ from emberflow.operators.scope import SavedScope
 from emberflow.operators.watermark_merge import ChannelId, SavedChannel
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import of_first_form
+from emberflow.plan.stored_kinds import continues
 from emberflow.savepoints.form import TIMER_FRAMES, FrameKind, SourcePositions
 from emberflow.savepoints.paged_values import to_be_paged
 from emberflow.savepoints.reader import SavepointReader
@@ -118,7 +119,7 @@ def open_start(
             f"the program does not match the savepoint {path}: "
             + "; ".join(part for part in (_named("gone", gone), _named("new", new)) if part),
             way_out=of_first_form(gone)
-            or "give the steps the uid() they had, or drop the state of removed steps with "
+            or "give the steps the uid() they had, and a step whose windows hold something else another one, or drop the state of removed steps with "
             "allow_non_restored_state (--allow-non-restored-state)",
             committed="the savepoint was not changed",
         )
@@ -142,12 +143,12 @@ def open_start(
 
 def _fitting(reader: SavepointReader, graph: JobGraph) -> dict[str, str]:
     stored = reader.manifest.kinds
-    return {uid: kind for uid, kind in _kinds(graph).items() if stored.get(uid) == kind}
+    return {uid: kind for uid, kind in _kinds(graph).items() if continues(stored.get(uid), kind)}
 
 
 def _kinds(graph: JobGraph) -> dict[str, str]:
     nodes = graph.stream_graph
-    return {nodes.node(stage.head).uid: nodes.node(stage.head).spec.kind for stage in graph.stages}
+    return {nodes.node(stage.head).uid: nodes.node(stage.head).spec.stored_kind for stage in graph.stages}
 
 
 def _named(what: str, steps: dict[str, str]) -> str:

@@ -81,7 +81,7 @@ def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
         job_name=graph.name,
         stages={node.uid: number for number, node in heads.items()},
         kinds={
-            heads[stage.id].uid: heads[stage.id].spec.kind
+            heads[stage.id].uid: heads[stage.id].spec.stored_kind
             for stage in graph.stages
             if stage.kind is not StageKind.SOURCE
         },

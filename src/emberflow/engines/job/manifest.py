@@ -14,6 +14,7 @@ from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.graphs.stream_graph import of_first_form
 from emberflow.plan.job_contract import JobConfig, new_job_id
 from emberflow.plan.specs import SinkSpec, SourceSpec
+from emberflow.plan.stored_kinds import continues, recorded
 
 FORMAT_VERSION = 2
 """Of everything in the directory: 1 named classes in state and calls by their module path, 2 uses stable names."""
@@ -77,9 +78,10 @@ def open_directory(graph: JobGraph, config: JobConfig, engine: str) -> Manifest:
         ) from error
     stored = read_manifest(directory)
     _check(stored, fresh, directory)
-    if stored.format < FORMAT_VERSION:
+    steps = {uid: recorded(kind, fresh.steps[uid]) for uid, kind in stored.steps.items()}
+    if stored.format < FORMAT_VERSION or steps != stored.steps:
         # Before anything is written that the previous version could not read.
-        stored = replace(stored, format=FORMAT_VERSION)
+        stored = replace(stored, format=FORMAT_VERSION, steps=steps)
         write_json(path, asdict(stored))
     return stored
 
@@ -139,7 +141,7 @@ def write_starts(directory: Path, number: int) -> None:
 
 def remembering_steps(graph: JobGraph) -> dict[str, str]:
     return {
-        node.uid: node.spec.kind
+        node.uid: node.spec.stored_kind
         for node in graph.stream_graph.nodes
         if node.spec.keyed or isinstance(node.spec, SourceSpec | SinkSpec)
     }
@@ -151,8 +153,9 @@ def _check(stored: Manifest, fresh: Manifest, directory: Path) -> None:
             f"{directory} was written by the engine {stored.engine!r}, this job runs on {fresh.engine!r}",
             way_out="use a directory per engine",
         )
-    missing = {uid: kind for uid, kind in stored.steps.items() if fresh.steps.get(uid) != kind}
-    added = {uid: kind for uid, kind in fresh.steps.items() if stored.steps.get(uid) != kind}
+    kept = {uid for uid, kind in fresh.steps.items() if continues(stored.steps.get(uid), kind)}
+    missing = {uid: kind for uid, kind in stored.steps.items() if uid not in kept}
+    added = {uid: kind for uid, kind in fresh.steps.items() if uid not in kept}
     if missing or added:
         raise ProgramChanged(
             f"the program no longer matches the checkpoint in {directory}: "
