@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that stands still, for the time of one micro-batch."""
+    """A clock that is stopped, for the time of one micro-batch."""
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms

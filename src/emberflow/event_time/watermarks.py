@@ -56,7 +56,7 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps never go back within a channel."""
+        """Timestamps never decrease within a channel."""
         return WatermarkStrategy(delay_ms=0)
 
     @staticmethod

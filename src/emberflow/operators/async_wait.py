@@ -1,7 +1,7 @@
-"""Asynchronous I/O: one call per record, many at once, results in order or as they come.
+"""Asynchronous I/O: one call per record, many concurrently, results in order or as they complete.
 
-The operator only keeps the queue: the engine's call service runs the coroutines and reports each end on the
-operator's own thread. Watermarks stay behind the records that arrived before them and before those that arrived after them.
+The operator only keeps the queue: the engine's call service runs the coroutines and reports each completion on the
+operator's own thread. Watermarks keep their position relative to the records that arrived before and after them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: in
     """The call's result. The timeout covers all attempts together, as in Flink."""
 
     async def attempts() -> tuple[Any, BaseException | None]:
-        """Returns what was raised: wait_for() makes a task of this, and a SystemExit that leaves a task ends the event loop
-        that all other calls are on."""
+        """Returns the exception: wait_for() runs this in a task, and a SystemExit raised by a task ends the event loop of all
+        other calls."""
         attempt = 1
         while True:
             result, failure = None, None
@@ -49,8 +49,8 @@ async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: in
 
 
 class _Segment:
-    """Records between two watermarks. Their results may leave in any order, but not before those of the segments in front:
-    a result never overtakes a watermark. Where results keep the order of their records, each record is a segment."""
+    """Records between two watermarks. Their results may be emitted in any order, but not before those of earlier segments:
+    a result never overtakes a watermark. If results keep the order of their records, each record is a segment."""
 
     __slots__ = ("after", "in_flight", "stamps", "values", "watermark")
 
@@ -58,10 +58,10 @@ class _Segment:
         self.watermark = watermark
         """In force before its records."""
         self.after: int | None = None
-        """To be sent on behind them."""
+        """To be emitted after them."""
         self.in_flight = 0
         self.values: list[Any] = []
-        """Results that have not left yet."""
+        """Results that have not been emitted yet."""
         self.stamps: list[int | None] = []
 
 
@@ -108,12 +108,12 @@ class AsyncWaitOperator(Operator):
         close_function(self._function)
 
     def reset(self) -> None:
-        """Another channel or another micro-batch begins: what event time the one before had reached does not count."""
+        """Another channel or another micro-batch starts: the event time that the previous one had reached does not count."""
         if not self._segments:
             self._seen_watermark = MIN_WATERMARK
 
     def on_batch(self, batch: Batch) -> None:
-        # In batch mode event time only moves at the end of the input: nothing can be overtaken before.
+        # In batch mode event time advances only at the end of the input: nothing can be overtaken before.
         timestamps, watermarks = batch.timestamps, None if self._batch_mode else batch.watermarks
         for i, value in enumerate(batch.values):
             if watermarks is not None and watermarks[i] > self._seen_watermark:
@@ -130,7 +130,7 @@ class AsyncWaitOperator(Operator):
             self.output.watermark(watermark)
 
     def _segment(self) -> _Segment:
-        """Where the next record belongs."""
+        """The segment of the next record."""
         segments, watermark = self._segments, self._seen_watermark
         if self._ordered or not segments or watermark > segments[-1].watermark:
             segments.append(_Segment(watermark))

@@ -1,4 +1,4 @@
-"""What user functions are handed: the runtime context in `open()`, the element context in `process_element()`."""
+"""The contexts that user functions receive: the runtime context in `open()`, the element context in `process_element()`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ K = TypeVar("K", covariant=True)
 
 
 class TimeDomain(Enum):
-    """Which clock a timer goes by."""
+    """The time domain of a timer."""
 
     EVENT_TIME = "event_time"
     PROCESSING_TIME = "processing_time"
 
 
 class RuntimeContext:
-    """Handed to `open()`: who the function is, and its keyed state."""
+    """Passed to `open()`: identifies the function's task, and gives access to its keyed state."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class RuntimeContext:
         return 0
 
     def get_job_parameter(self, key: str, default_value: str | None = None) -> str | None:
-        """What `env.set_job_parameters` was given under this name."""
+        """The value that was passed to `env.set_job_parameters` under this name."""
         return self._parameters.get(key, default_value)
 
     def get_metrics_group(self) -> MetricGroup:
@@ -212,7 +212,7 @@ class ElementContext(Generic[K]):
         return self._element_timestamp
 
     def timer_service(self) -> TimerService:
-        """Timers of the current key, and the times they go by."""
+        """Timers of the current key, and the current times."""
         return self._timers
 
     def time_domain(self) -> TimeDomain:

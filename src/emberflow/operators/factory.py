@@ -1,4 +1,4 @@
-"""From a step's spec to its operator."""
+"""Creates the operator for a step's spec."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from emberflow.plan.window_specs import WindowSpec, WindowStrategy
 
 
 def make_operator(node: StreamNode, clock: Clock, *, batch: bool = False) -> Operator:
-    """The operator of any step but sources and sinks, which engines bring themselves. In batch mode some differ."""
+    """The operator of any step except sources and sinks, which engines provide themselves. In batch mode some differ."""
     step, kind = step_of(node), type(node.spec)
     make = _BATCH_MAKERS.get(kind, _MAKERS[kind]) if batch else _MAKERS[kind]
     operator = make(step, _own_copy(node), clock)
@@ -55,13 +55,13 @@ def make_operator(node: StreamNode, clock: Clock, *, batch: bool = False) -> Ope
 
 
 def step_of(node: StreamNode) -> Step:
-    """Who a step is, for errors and metrics."""
+    """Identifies a step in errors and metrics."""
     return Step(node.uid, node.name, f"{node.spec.kind} at {node.location}" if node.location else "")
 
 
 def _own_copy(node: StreamNode) -> Spec:
-    """Every task has function objects of its own, as if they had been shipped to it: two tasks of one process must
-    not find each other's state and connections in `self`."""
+    """Every task has its own function objects, as if they had been shipped to it: two tasks of one process must not find
+    each other's state and connections in `self`."""
     try:
         return copy.deepcopy(node.spec)
     except Exception as error:

@@ -1,9 +1,9 @@
 """How a key group's scope is stored where every access is a round trip (Spark's state store).
 
 One *hot* blob per group holds event time, the next timers and the keys used lately: it is read and written once per
-batch, whatever the number of keys. When it grows too large, the keys not used for longest move to *cold* buckets, which
-are read only when one of their keys turns up again. Later timers and large values are in *pages*. So a batch costs what it
-touches, not what the group holds.
+batch, whatever the number of keys. When it grows too large, the least recently used keys move to *cold* buckets, which
+are read only when one of their keys is needed again. Later timers and large values are in *pages*. So the cost of a batch
+depends on what it accesses, not on the size of the group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSION = 3
 """1 had no pages, 2 had pages for agents' memory only."""
 HOT_LIMIT_BYTES = 32 * 1024
 HOT_TIMERS = 512
-"""About so many timers of a kind are in the hot blob."""
+"""The approximate number of timers of a kind in the hot blob."""
 _MOST_TOMBSTONES = 256
 """With more of them, keys are removed from the buckets at hand."""
 _LAST_PAGE = 2**31 - 1
@@ -115,7 +115,7 @@ class GroupLayout:
         return self._saved
 
     def all_entries(self) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Every key of the group, hot or cold, for whoever takes all of it elsewhere."""
+        """Every key of the group, hot or cold, for example for a savepoint."""
         yield from self._hot.items()
         for number in range(BUCKETS) if self._has_cold else ():
             for key, values in self._bucket(number).items():
@@ -260,5 +260,5 @@ def _as_is(bucket: Any) -> Any:
 
 
 def _bucket_of(key: Any) -> int:
-    # Other bits than those that choose the group, or a group's keys would share few buckets.
+    # Different bits than those that select the group, or a group's keys would share few buckets.
     return (stable_hash(key) * 0x9E3779B1 & 0xFFFFFFFF) >> 24

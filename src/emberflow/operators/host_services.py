@@ -1,7 +1,7 @@
 """What an engine provides to the operators of a task, as one object.
 
-The operator core has no clock, no threads and no I/O of its own: whatever needs them is asked of the host. Engines make a
-`HostServices` per task and hand it to the stage; operators receive it in `Operator.connect`, before `open`.
+The operator core has no clock, no threads and no I/O: it uses those of the host. Engines create a `HostServices` per task
+and pass it to the stage; operators receive it in `Operator.connect`, before `open`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CallService(Protocol):
     ) -> None: ...
 
     async def in_thread(self, function: Callable[[], Any], threads: int) -> Any:
-        """Runs a blocking function beside the event loop, in one of at most `threads` threads."""
+        """Runs a blocking function outside of the event loop, in one of at most `threads` threads."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""The keyed operator: what all steps behind key_by() share.
+"""The keyed operator: what all steps after key_by() share.
 
-It works on one scope at a time (`enter`). Batches come in through `receive`, channel by channel; the merged
-watermark advances between records exactly where the channel's own watermark did. Timers that a watermark fires
-emit before that watermark leaves.
+It works on one scope at a time (`enter`). Batches are passed to `receive`, channel by channel; the merged watermark
+advances between records exactly where the channel's own watermark did. Results of timers that a watermark fires are
+emitted before that watermark.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class KeyedOperator(Operator):
     parks = False
     """Whether what is in flight may be stored, and detached."""
     decides = False
-    """Whether serving the same input again may end differently: by what calls answer, and when."""
+    """Whether processing the same input again may have another result, depending on what calls answer, and when."""
     failed = False
-    """Whether something failed, and was dealt with, since the engine last set this back: it may go well the next time."""
+    """Whether something failed, and was handled, since the engine last reset this: it may succeed the next time."""
 
     def __init__(self, step: Step) -> None:
         super().__init__(step)
@@ -44,21 +44,21 @@ class KeyedOperator(Operator):
         self.input_of: dict[int, int] = {}
         """exchange -> input of the step (0, or 1 for the second stream of a connect)"""
         self.on_ended: Callable[[], None] = lambda: None
-        """Called when the scope's input has come to its end."""
+        """Called when the scope's input has ended."""
         self.on_timer_set: Callable[[], None] = lambda: None
         """Called when a processing-time timer was set by the end of a call, which the engine does not see."""
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
         self._watermarks: list[int] = []
 
-    # what a kind of keyed step fills in
+    # implemented by the kinds of keyed steps
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
         """Process records; call `advance` whenever the effective watermark moves; collect results with `collect`."""
         raise NotImplementedError(type(self).__name__)
 
     def on_event_timer(self, time_ms: int, key: Any, watermark: int) -> None:
-        """An event-time timer is due; the cursor points at its key, results leave behind `watermark`."""
+        """An event-time timer is due; the cursor points at its key, results are emitted after `watermark`."""
 
     def on_processing_timer(self, time_ms: int, key: Any, watermark: int) -> None:
         """The same for a processing-time timer."""
@@ -82,7 +82,7 @@ class KeyedOperator(Operator):
         channels, now_ms = scope.channels, scope.clock.now_ms()
         channels.spoke(channel, now_ms)
         if channels.can_idle:
-            # Other channels may have fallen idle since event time was last looked at.
+            # Other channels may have become idle since event time was last computed.
             self.merge_watermarks()
         if batch.values:
             watermarks = batch.watermarks
@@ -101,7 +101,7 @@ class KeyedOperator(Operator):
             self.merge_watermarks()
 
     def merge_watermarks(self) -> None:
-        """Moves event time on as far as the channels allow."""
+        """Advances event time as far as the channels allow."""
         scope = self.scope
         merged = scope.channels.minimum(scope.clock.now_ms())
         if merged > scope.watermark:
@@ -137,7 +137,7 @@ class KeyedOperator(Operator):
                 scope.prune((due[1],))
 
     def resume(self) -> None:
-        """Goes on with what the stored scope had begun, as far as it can go on here."""
+        """Continues what the stored scope had started, as far as possible here."""
 
     @property
     def busy(self) -> bool:
@@ -145,26 +145,26 @@ class KeyedOperator(Operator):
         return False
 
     def before_save(self) -> None:
-        """The scope is about to be stored: what is in flight goes into its entries."""
+        """The scope is about to be stored: puts what is in flight into its entries."""
 
     def after_save(self) -> None:
-        """The scope was stored; work goes on as before."""
+        """The scope was stored; work continues as before."""
 
     def detach(self) -> None:
-        """Instead of `after_save`: the scope will come back from where it was stored. Calls continue, and leave their
-        results in the log."""
+        """Instead of `after_save`: the scope will be loaded again from where it was stored. Calls continue, and record
+        their results in the log."""
 
     def abandon(self) -> None:
-        """What was begun and not stored will be begun again: an attempt at a batch was given up. Calls go on."""
+        """An attempt at a batch was abandoned: what was started and not stored will be started again. Calls continue."""
 
     def take_late(self) -> int:
-        """How many records were dropped because they were late, since this was last asked."""
+        """How many records were dropped because they were late, since the last call."""
         return 0
 
     # for the kinds of keyed steps
 
     def advance(self, watermark: int) -> None:
-        """Sets event time and fires the timers it makes due. Their results leave before the watermark does."""
+        """Sets event time and fires the timers that are due. Their results are emitted before the watermark."""
         scope = self.scope
         before = scope.watermark
         scope.watermark = watermark
@@ -222,8 +222,8 @@ class KeyedOperator(Operator):
             due = timers.pop_due(now_ms)
 
     def _end(self) -> None:
-        """Input has ended: processing-time timers that are still pending fire once, early; ones that they register
-        are dropped, or a timer that sets itself again would keep a bounded job alive for ever."""
+        """The input has ended: pending processing-time timers fire once, early; timers that they register are dropped,
+        because a timer that registers itself again would keep a bounded job running forever."""
         scope = self.scope
         scope.ended = True
         pending = scope.processing_timers.pending()

@@ -1,7 +1,7 @@
 """The contract between steps of a chain, and how a step emits.
 
-A `Receiver` takes batches and watermarks: another operator, an exchange or a sink. An operator emits into its
-`Output`, which hands every batch to all receivers of the main output and sorts tagged values into side outputs.
+A `Receiver` accepts batches and watermarks: another operator, an exchange or a sink. An operator emits into its
+`Output`, which passes every batch to all receivers of the main output and sends tagged values to side outputs.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from emberflow.operators.host_services import HostServices
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Who a step is, for errors and metrics."""
+    """Identifies a step in errors and metrics."""
 
     uid: str
     name: str
     location: str = ""
 
     def failed(self, value: object, error: BaseException) -> BaseException:
-        """The error a user sees when their function raised for a record, whatever it raised: libraries raise some that are
-        no Exception (SystemExit, a panic of a Rust extension)."""
+        """The error shown to the user when a function raised for a record, whatever it raised: libraries raise some that do
+        not derive from Exception (SystemExit, a panic of a Rust extension)."""
         return self._failed(
             f"could not process the value {shorten(value)}",
             "fix the function, or handle such values in it; --traceback shows the Python stack",
@@ -38,7 +38,7 @@ class Step:
         )
 
     def failed_in(self, what: str, error: BaseException) -> BaseException:
-        """The same where there is no record: in `open()`, or in a timer."""
+        """The same without a record: in `open()`, or in a timer."""
         return self._failed(
             f"failed in {what}",
             "fix the function; --traceback shows the Python stack",
@@ -160,7 +160,7 @@ _OURS = __name__.partition(".")[0]
 
 
 def function_behind(call: Any, method: str) -> Any:
-    """The function object whose `method` is what a step calls; a plain callable stands for itself."""
+    """The function object whose `method` a step calls; a plain callable is returned unchanged."""
     if isinstance(call, TypedCall):
         call = call.call
     return call.__self__ if isinstance(call, MethodType) and call.__name__ == method else call
@@ -179,7 +179,7 @@ class Operator:
     in_flight = 0
     """Calls that have been started and not ended."""
     background = 0
-    """Calls that continue although nobody waits for them here."""
+    """Calls that continue although nothing waits for them here."""
     full = False
     """Whether more records would only wait for calls to end."""
 
@@ -194,7 +194,7 @@ class Operator:
         """Called once before the first record, with the step's runtime context."""
 
     def connect(self, host: HostServices) -> None:
-        """Hands over what the engine provides, before `open`."""
+        """Receives the engine's services, before `open`."""
 
     def on_batch(self, batch: Batch) -> None:
         raise NotImplementedError(type(self).__name__)
@@ -203,7 +203,7 @@ class Operator:
         self.output.watermark(watermark)
 
     def sync(self) -> None:
-        """What was reported about the work so far, such as an event log, should be on disk now."""
+        """Flushes what was recorded about the work so far, such as an event log, to disk."""
 
     def close(self) -> None:
         """Called once after the last record."""

@@ -61,7 +61,7 @@ class ReduceOperator(KeyedOperator):
         self._timestamps.extend(repeat(None, len(batch)) if batch.timestamps is None else batch.timestamps)
 
     def _known(self) -> Callable[[Any], Entry | None]:
-        """How a record finds its key's entry. Only a function that may have state of its own pays for the cursor."""
+        """How a record finds its key's entry. Only a function that may have its own state pays for the cursor."""
         return self._pointed if self._has_state else self.scope.entries.get
 
     def _pointed(self, key: Any) -> Entry:

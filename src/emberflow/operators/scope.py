@@ -1,6 +1,6 @@
-"""A scope: everything one key group (on Spark) or one subtask (locally) of a keyed step remembers.
+"""A scope: the state of one key group (on Spark) or one subtask (locally) of a keyed step.
 
-Engines make scopes from what they stored, hand them to the keyed operator, and store them again.
+Engines create scopes from stored state, pass them to the keyed operator, and store them again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SavedScope:
     processing_timers: list[tuple[int, list[Any]]] = field(default_factory=list[tuple[int, list[Any]]])
     ended: bool = False
     parked: list[tuple[Any, str]] = field(default_factory=list[tuple[Any, str]])
-    """Keys with work that has begun, each with the name of the action that is to go on."""
+    """Keys with work in flight, each with the name of the action to continue."""
     cleanup: list[tuple[int, list[Any]]] | None = None
     """When to look for expired state of which keys."""
     far_event_timers: FarTimers | None = None
@@ -122,7 +122,7 @@ class Scope:
         self.waiting: list[tuple[Any, Any, int | None]] = list(saved.waiting)
         self.removed: set[Any] = set()
         self.work: Any = None
-        """What an operator has in flight here; never stored as it is."""
+        """What an operator has in flight here; never stored directly."""
 
     def entry(self, key: Any) -> Entry:
         """The key's entry: from memory, from the store, or a new empty one."""
@@ -141,7 +141,7 @@ class Scope:
         return entry
 
     def prune(self, keys: Iterable[Any]) -> None:
-        """Forgets keys whose state has become empty."""
+        """Drops keys whose state has become empty."""
         for key in keys:
             entry = self.entries.get(key)
             if entry is not None and not entry:

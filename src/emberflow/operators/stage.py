@@ -1,7 +1,7 @@
 """A running stage: the operators of one stage, wired together, with its exits to exchanges and sinks.
 
-Engines make one per task, feed it, and take what comes out at the exits. The stage knows nothing of where its input
-comes from or where its output goes.
+Engines create one per task, feed it, and collect the output at the exits. The stage does not know where its input comes
+from or where its output goes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from emberflow.plan.specs import SinkSpec
 
 
 class Exits(Protocol):
-    """Where a stage's output goes; made by the engine."""
+    """Where a stage's output goes; created by the engine."""
 
     def exchange(self, exchange: Exchange) -> Receiver: ...
 
@@ -68,7 +68,7 @@ class KeySelection:
         self._target = target
 
     def _own_copy(self, selector: Any) -> Any:
-        """Every task has a selector of its own, as it has functions of its own: `open()` may keep things in it."""
+        """Every task has its own selector, like its own functions: `open()` may store things in it."""
         try:
             return copy.deepcopy(selector)
         except Exception as error:
@@ -245,7 +245,7 @@ class StageTask:
             operator.sync()
 
     def close(self) -> None:
-        """Closes every operator, then raises what went wrong first."""
+        """Closes every operator, then raises the first error."""
         failures: list[BaseException] = []
         for operator in self.operators.values():
             try:
@@ -261,7 +261,7 @@ class StageTask:
             raise failures[0]
 
     def new_channel(self) -> None:
-        """The next batches come from another channel, or the channel goes on in another micro-batch."""
+        """The next batches come from another channel, or the channel continues in another micro-batch."""
         for clock in self._clocks:
             clock.reset()
 
@@ -287,13 +287,13 @@ class StageTask:
         self.entry.watermark(MAX_WATERMARK)
 
     def on_channel_selected(self, select: Callable[[ChannelId], None]) -> None:
-        """A custom watermark generator tells through `select` whose records it sends on next."""
+        """A custom watermark generator reports through `select` which channel's records it emits next."""
         if isinstance(self.head, WatermarkGeneratorOperator):
             self.head.select_channel = select
 
     @property
     def full(self) -> bool:
-        """A step has as many calls in flight as it may; whoever feeds the stage should wait."""
+        """Whether a step has reached its limit of calls in flight; the stage's input should wait."""
         return any(operator.full for operator in self.operators.values())
 
     @property
@@ -302,7 +302,7 @@ class StageTask:
 
     @property
     def calls_in_background(self) -> int:
-        """Calls that continue for runs that were detached."""
+        """Calls in flight of detached runs."""
         return sum(operator.background for operator in self.operators.values())
 
     @property

@@ -1,4 +1,4 @@
-"""map, flat_map, filter and process without keys: each one list comprehension's worth of work per batch."""
+"""map, flat_map, filter and process without keys: each costs one list comprehension per batch."""
 
 from __future__ import annotations
 

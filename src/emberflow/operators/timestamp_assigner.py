@@ -1,7 +1,7 @@
 """Timestamps and watermarks of the standard strategies.
 
-Holds the running maximum of one channel. A fresh instance may go on anywhere in the channel, because receivers
-never let a channel's watermark go back.
+Holds the running maximum of one channel. A new instance may continue anywhere in the channel, because receivers never let
+a channel's watermark regress.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TimestampsOperator(Operator):
         close_function(function_behind(self._assigner, "extract_timestamp"))
 
     def reset(self) -> None:
-        """Another channel or another micro-batch begins."""
+        """Another channel or another micro-batch starts."""
         self._highest = self._lowest
 
     def on_batch(self, batch: Batch) -> None:
@@ -63,14 +63,14 @@ class TimestampsOperator(Operator):
         self.output.watermark(self._highest - delay_ms - 1)
 
     def on_watermark(self, watermark: int) -> None:
-        # What upstream says about event time is replaced, except that the input has ended.
+        # Watermarks of upstream strategies are replaced, except for the end of the input.
         if watermark == MAX_WATERMARK:
             self.output.watermark(watermark)
 
 
 def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> Sequence[int | None]:
-    """Event times of a batch: the assigner's, or those that the source gave. None where the assigner says that a record
-    has none, as one that returns what it was given may."""
+    """Event times of a batch: the assigner's, or those of the source. None where the assigner returns that a record has
+    none, for example because it returns its argument."""
     before = batch.timestamps
     if assigner is None:
         if before is None or None in before:
@@ -84,7 +84,7 @@ def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> Sequence[int |
     try:
         stamps.extend(map(assigner, batch.values, given))
     except BaseException as error:
-        # Those before the culprit are in the list.
+        # The list contains the results before the record that failed.
         raise step.failed(batch.values[len(stamps)], error) from error
     return checked(stamps, "a timestamp", lambda position, error: step.failed(batch.values[position], error))
 

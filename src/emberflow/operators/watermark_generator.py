@@ -1,7 +1,7 @@
 """Custom watermark generators: an operator keyed by channel, so that the generator survives restarts as state.
 
-It receives a channel's records in order, asks the generator after each, and sends the channel's records on with
-the watermarks in force before each of them.
+It receives a channel's records in order, calls the generator after each, and emits the channel's records with the
+watermarks in force before each of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HIGHEST = "$highest"
 
 
 class WatermarkGeneratorOperator(KeyedOperator):
-    """`select_channel` tells the exchange behind the step whose records and watermarks come next."""
+    """`select_channel` informs the exchange after the step whose records and watermarks come next."""
 
     def __init__(self, step: Step, strategy: WatermarkStrategy) -> None:
         super().__init__(step)
@@ -51,7 +51,7 @@ class WatermarkGeneratorOperator(KeyedOperator):
 
     def merge_watermarks(self) -> None:
         """An earlier strategy's watermarks are replaced by the generator's, but the end of a channel is passed on, by the
-        scope that has the channel's records: another one might overtake them. Not while a part of it stays behind."""
+        scope that has the channel's records: another one might overtake them. Not while a part of it is held back."""
         for channel in self.scope.channels.newly_ended():
             if self.scope.owns(channel):
                 self.select_channel(channel)

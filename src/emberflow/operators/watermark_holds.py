@@ -1,7 +1,7 @@
-"""Watermarks that wait behind inputs in flight.
+"""Watermarks that are held back by inputs in flight.
 
-Inputs between two watermarks form a segment. A watermark passes when every segment before it is finished; inputs of
-later segments go on meanwhile.
+Inputs between two watermarks form a segment. A watermark is released when every segment before it is finished; inputs of
+later segments are processed in the meantime.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WatermarkHolds:
 
     @property
     def empty(self) -> bool:
-        """Whether a watermark that comes now may pass at once."""
+        """Whether a watermark that arrives now need not be held back."""
         return not self._closed and not self.current.unfinished
 
     def hold(self, watermark: int) -> None:
@@ -47,7 +47,7 @@ class WatermarkHolds:
         self.current = Segment()
 
     def hold_again(self, watermark: int) -> None:
-        """A watermark that was about to pass, when further inputs came in."""
+        """A watermark that was about to be released when further inputs arrived."""
         self._last = MIN_WATERMARK
         self.hold(watermark)
 
@@ -57,7 +57,7 @@ class WatermarkHolds:
         return self.current
 
     def finish(self, segment: Segment) -> int | None:
-        """An input is finished; the watermark that may pass now, if any."""
+        """An input is finished; returns the watermark that is released now, if any."""
         segment.unfinished -= 1
         passed: int | None = None
         closed = self._closed

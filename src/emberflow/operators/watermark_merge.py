@@ -12,7 +12,7 @@ SavedChannel = tuple[ChannelId, int, int]
 
 
 def hold_channel(edge: int, group: int) -> ChannelId:
-    """What a key group of a stage is called while it stays behind the others: numbers below zero."""
+    """The channel of a key group while it is held back: numbers below zero."""
     return edge, -1 - group
 
 
@@ -21,7 +21,7 @@ def is_hold(channel: ChannelId) -> bool:
 
 
 class ChannelClock:
-    """The watermark of each channel and when it last spoke."""
+    """The watermark of each channel and when it was last active."""
 
     __slots__ = ("_active_ms", "_idle_ms", "_new_ends", "_watermarks", "changed")
 
@@ -51,7 +51,7 @@ class ChannelClock:
             self._active_ms[channel] = now_ms
 
     def advance(self, channel: ChannelId, watermark: int) -> None:
-        """A channel's watermark never goes back."""
+        """A channel's watermark never regresses."""
         if watermark > self._watermarks.get(channel, MIN_WATERMARK):
             self._watermarks[channel] = watermark
             self.changed = True
@@ -59,11 +59,11 @@ class ChannelClock:
                 self._new_ends.add(channel)
 
     def held(self, hold: ChannelId) -> int:
-        """Where a part of a channel stays behind; at the end of time if it does not."""
+        """The watermark at which a part of a channel is held back; the end of time if it is not."""
         return self._watermarks.get(hold, MAX_WATERMARK)
 
     def hold(self, hold: ChannelId, watermark: int) -> None:
-        """A part of a channel stays behind the rest of it."""
+        """Holds back a part of a channel."""
         if self._watermarks.get(hold) != watermark:
             self._watermarks[hold] = watermark
             self.changed = True
@@ -79,8 +79,8 @@ class ChannelClock:
             )
 
     def newly_ended(self) -> list[ChannelId]:
-        """Channels that have come to their end since the last time, none of whose parts stays behind. A part that does so
-        tells of the end when it is let go."""
+        """Channels that have ended since the last call and of which no part is held back. A channel with such a part is
+        reported as ended when the part is released."""
         if not self._new_ends:
             return []
         behind = {channel[0] for channel in self._watermarks if is_hold(channel)}
@@ -89,7 +89,7 @@ class ChannelClock:
         return found
 
     def minimum(self, now_ms: int, without: ChannelId | None = None) -> int:
-        """The merged watermark, optionally leaving one channel out; −∞ while every channel is idle."""
+        """The merged watermark, optionally without one channel; −∞ while every channel is idle."""
         lowest = MAX_WATERMARK if without is not None else None
         silent = False
         for channel, watermark in self._watermarks.items():
@@ -99,7 +99,7 @@ class ChannelClock:
                 silent = True
             elif lowest is None or watermark < lowest:
                 lowest = watermark
-        # An idle channel holds nothing back but the end: it may speak again.
+        # An idle channel holds back only the end: it may become active again.
         if lowest is None or (lowest == MAX_WATERMARK and silent and without is None):
             return MIN_WATERMARK
         return lowest

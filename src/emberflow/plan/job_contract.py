@@ -80,7 +80,7 @@ class JobConfig:
     """The minimum time between the end of a checkpoint and the start of the next."""
     retained_checkpoints: int = 2
     savepoint: str | None = None
-    """Where a job starts that has no checkpoint of its own yet."""
+    """Where a job without its own checkpoint starts."""
     allow_non_restored_state: bool = False
     restart: RestartStrategy | None = None
     quiet: bool = False

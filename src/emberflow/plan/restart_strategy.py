@@ -58,7 +58,7 @@ class RestartStrategies:
 
     @staticmethod
     def fall_back_restart() -> RestartStrategy:
-        """As `no_restart()`: there is no cluster that would have a strategy of its own."""
+        """Like `no_restart()`: there is no cluster with a strategy of its own."""
         return NoRestart()
 
     @staticmethod

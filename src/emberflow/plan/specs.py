@@ -21,12 +21,12 @@ from emberflow.plan.state_use import enables_ttl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTraits:
-    """What an engine must know about a step in order to host it; nothing of it holds for most steps."""
+    """What an engine must know about a step in order to host it; none of it applies to most steps."""
 
     may_wait: bool = False
     """Starts calls whose results come later: before an epoch ends, the engine waits for those in flight."""
     may_park: bool = False
-    """What it has begun may outlive the epoch: it is stored as it is and goes on in a later one."""
+    """Work in flight may outlive the epoch: it is stored and continues in a later one."""
     max_in_flight: int | None = None
     """Inputs that a task of the step may have unfinished, where it may park."""
     records_calls: bool = False
@@ -127,7 +127,7 @@ class TimestampsSpec(Spec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkGeneratorSpec(Spec):
-    """A custom generator: a step of its own, keyed by channel."""
+    """A custom generator: a separate step, keyed by channel."""
 
     kind: str = "watermark_generator"
     strategy: WatermarkStrategy
@@ -163,7 +163,7 @@ class KeyedProcessSpec(Spec):
 
     @property
     def traits(self) -> StepTraits:
-        # Expired state is removed at a time of its own, as by a timer.
+        # Expired state is removed at a separate time, as by a timer.
         return StepTraits(sets_timers=self.on_timer is not None or enables_ttl(self.function))
 
     @property
