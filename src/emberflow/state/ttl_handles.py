@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from emberflow.events.batch import MAX_WATERMARK
 from emberflow.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from emberflow.state.entry import PAGED, Cursor, Entry
 from emberflow.state.handles import ListState, MapState, ValueState
@@ -52,9 +53,11 @@ class Ttl:
         return (value, now_ms)
 
     def schedule(self, expiry_ms: int) -> None:
-        """Registers the current key for cleanup, unless it is registered for an earlier time already."""
+        """Registers the current key for cleanup, unless it is registered for an earlier time already, or never expires."""
         cursor = self._cursor
         due_ms = (expiry_ms // self._grain_ms + 1) * self._grain_ms
+        if due_ms > MAX_WATERMARK:
+            return
         registered_ms = cursor.entry.get(CLEANUP_AT)
         if registered_ms is None or due_ms < registered_ms:
             cursor.entry[CLEANUP_AT] = due_ms
