@@ -43,3 +43,15 @@ def test_a_directory_that_cannot_be_listed_is_an_error(
 
 def test_a_log_that_was_never_written_is_empty(tmp_path: Path) -> None:
     assert FileCallStore(tmp_path / "nowhere").read_new() == []
+
+
+def test_a_closed_store_does_not_come_alive_again(tmp_path: Path) -> None:
+    """A write that was in flight would take the lease again, and what the store had claimed would run for ever."""
+    closed, other = FileCallStore(tmp_path), FileCallStore(tmp_path)
+    closed.append([b"claimed"], sync=True)
+    assert other.alive(closed.owner)
+    closed.close()
+    with pytest.raises(CallLogFailed, match="closed"):
+        closed.append([b"late"], sync=True)
+    assert not other.alive(closed.owner)
+    other.close()

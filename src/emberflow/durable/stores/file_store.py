@@ -33,6 +33,7 @@ class FileCallStore:
         self._leases = FileLeases(directory, lease_s)
         self._number = 0
         self._file: int | None = None
+        self._closed = False
         self._size = 0
         self._synced: dict[int, int] = {}
         """number of a file of this process -> number of its bytes that are on disk"""
@@ -41,6 +42,9 @@ class FileCallStore:
 
     def append(self, records: Sequence[bytes], *, sync: bool) -> None:
         try:
+            if self._closed:
+                # Opening it again would take the lease again, and this process would count as alive for ever.
+                raise OSError(errno.EBADF, "the log was closed before")
             if self._file is None:
                 self._file = self._open()
                 self._write(first_bytes())
@@ -121,6 +125,7 @@ class FileCallStore:
         return self._size
 
     def close(self) -> None:
+        self._closed = True
         if self._file is not None:
             os.close(self._file)
             self._file = None
