@@ -61,6 +61,8 @@ class ExchangePacker:
         self._targets = [self._ids[group] for group in targets]
         """Who must hear of watermarks and broadcasts, as Spark sees them."""
         self._columns: list[_Columns | None] = [None] * len(targets)
+        self._timed = self._marked = False
+        """Whether what is collected by key has timestamps, and watermarks."""
         self._watermark: int | None = None
         self._sent_watermark = MIN_WATERMARK
         self._pending: list[PacketRow] = []
@@ -79,13 +81,15 @@ class ExchangePacker:
         if self._exchange.edge.by_channel:
             group = self._groups[(self._exchange.id, self.channel)]
             columns = self._of(group)
+            before = len(columns.values)
             columns.values.extend(batch.values)
-            if stamps is not None:
-                columns.timestamps.extend(stamps)
+            _extend(columns.timestamps, stamps, before, len(batch), None)
             return
         groups, columns_of = self._groups, self._columns
+        if stamps is not None or marks is not None or self._timed:
+            marks = self._aligned(marks, len(batch))
         try:
-            if stamps is None and marks is None:
+            if not self._timed:
                 for key, value in zip(batch.keys or (), batch.values, strict=True):
                     group = groups[key]
                     columns = columns_of[group]
@@ -107,6 +111,22 @@ class ExchangePacker:
                         columns.watermarks.append(marks[i])
         except TypeError as error:
             raise unhashable(self._exchange, batch, error) from error
+
+    def _aligned(self, marks: Sequence[int] | None, count: int) -> Sequence[int] | None:
+        """The watermarks of `count` records. Batches with and without timestamps or watermarks may follow each other, and
+        every column that a group has must have an item for each of its records."""
+        collected = [columns for columns in self._columns if columns is not None]
+        if not self._timed:
+            self._timed = True
+            for columns in collected:
+                columns.timestamps.extend([None] * len(columns.values))
+        if marks is None:
+            return [MIN_WATERMARK] * count if self._marked else None
+        if not self._marked:
+            self._marked = True
+            for columns in collected:
+                columns.watermarks.extend([MIN_WATERMARK] * len(columns.values))
+        return marks
 
     def _route(self, router: Router, batch: Batch) -> None:
         for group, part in [(0, batch)] if router.to_all else router.parts(batch):
@@ -158,6 +178,7 @@ class ExchangePacker:
 
     def _pack(self) -> list[PacketRow]:
         rows: list[PacketRow] = []
+        self._timed = self._marked = False
         watermark, self._watermark = self._watermark, None
         if self._batch:
             watermark = None
@@ -205,6 +226,7 @@ class ExchangePacker:
         self.sequence = sequence
         # Leftovers of an abandoned attempt, if any.
         self._columns = [None] * len(self._columns)
+        self._timed = self._marked = False
         self._sent_watermark = MIN_WATERMARK
         self._watermark = None
         self._pending = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -44,6 +45,21 @@ def test_records_are_sent_to_the_group_of_their_key_in_order() -> None:
         wanted.setdefault(ids[groups[key]], []).append(key)
     assert found == wanted
     assert made.take_rows() == [], "what was taken is gone"
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_batches_with_and_without_timestamps_and_watermarks_may_follow_each_other(order: Any) -> None:
+    """A shorter column would lose the last records of the packet."""
+    batches = [keyed("a"), keyed("a", stamps=[1]), keyed("a", stamps=[2], marks=[0]), keyed("a", marks=[1])]
+    made = packer()
+    for number in order:
+        made.on_batch(batches[number])
+    ((_, _, packet),) = packets(made.take_rows())
+    assert list(packet.batch.timestamps or ()) == [(None, 1, 2, None)[number] for number in order]
+    assert list(packet.batch.watermarks or ()) == [
+        (MIN_WATERMARK, MIN_WATERMARK, 0, 1)[number] for number in order
+    ]
+    assert len(packet.batch.values) == len(packet.batch.keys or ()) == 4
 
 
 def test_a_watermark_reaches_every_group() -> None:
