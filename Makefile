@@ -13,6 +13,8 @@ HERE := $(shell printf '%s' "$(CURDIR) $(PYTHON)" | cksum | cut -d ' ' -f 1)
 READY := $(VENV)/.ready-$(HERE)
 BENCH_READY := $(VENV)/.ready-bench-$(HERE)
 TESTS ?= tests
+# One more than cores: tests wait for processes, servers and clocks for a quarter of their time.
+WORKERS ?= 3
 WITHOUT_SPARK := not spark and not connect and not cluster and not slow and not nightly
 # If tests are selected explicitly, nightly ones are included.
 DAILY := $(if $(filter-out tests,$(TESTS)),,-m "not nightly")
@@ -25,17 +27,17 @@ demo: $(READY) ## run the demo
 	@$(BIN)/emberflow demo
 
 test: $(READY) ## run the tests (Spark included, without nightly ones)
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(DAILY) $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(DAILY) $(TESTS) $(ARGS)
 
 test-all: $(READY) ## run all tests, nightly ones included
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS) $(ARGS)
 
 check: lint ## lint, and run the quick tests that need no Spark
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "$(WITHOUT_SPARK)" $(TESTS) $(ARGS)
 
 # Installing the tracer may fail in a thread that starts at the same time as another; that is unrelated to the code.
 coverage: $(READY) ## coverage of src by the tests without Spark
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term -W ignore::pytest.PytestUnraisableExceptionWarning $(TESTS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q -m "$(WITHOUT_SPARK)" --cov --cov-report=term -W ignore::pytest.PytestUnraisableExceptionWarning $(TESTS) $(ARGS)
 
 torture: $(READY) ## inject faults into jobs and compare with undisturbed runs (N=200 SEED=1)
 	@$(BIN)/python -m tests.recovery.torture --runs $(or $(N),20) --seed $(or $(SEED),1) $(ARGS)
@@ -62,10 +64,10 @@ lock: ## pin the newest versions in requirements/ (needs uv)
 	@scripts/lock.sh
 
 clean: ## remove .venv, caches and builds
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db artifacts derby.log
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov spark-warehouse metastore_db artifacts derby.log
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(READY): pyproject.toml requirements/dev.txt requirements/java.txt scripts/setup-venv.sh
+$(READY): pyproject.toml requirements/dev.txt requirements/java.txt requirements/models.txt scripts/setup-venv.sh
 	@scripts/setup-venv.sh dev
 	@touch $@
 

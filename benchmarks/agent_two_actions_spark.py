@@ -46,10 +46,10 @@ def run(options: Options) -> list[Measure]:
             name="agent, Spark streaming",
             value=BATCH_INPUTS * 1000 / ours,
             unit="inputs/s",
-            bar=at_least(25_000),
+            bar=at_least(50_000),
         ),
         Measure(name="beyond an empty keyed step, streaming", value=beyond_us, unit="µs", bar=at_most(40)),
-        Measure(name="agent, Spark batch", value=inputs / took, unit="inputs/s", bar=at_least(40_000)),
+        Measure(name="agent, Spark batch", value=inputs / took, unit="inputs/s", bar=at_least(60_000)),
         Measure(name="empty keyed step, streaming", value=BATCH_INPUTS * 1000 / without, unit="inputs/s"),
     ]
 

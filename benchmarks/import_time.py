@@ -17,6 +17,7 @@ import emberflow
 took = time.perf_counter() - started
 print(took * 1000, *[name for name in {heavy!r} if name in sys.modules])
 """
+PROGRAM = "from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, OutputEvent, action"
 
 
 def run(options: Options) -> list[Measure]:
@@ -30,6 +31,8 @@ def run(options: Options) -> list[Measure]:
         import_ms.append(float(out[0]))
         heavy.update(out[1:])
     bare_ms = statistics.median(_python("pass")[0] for _ in range(5))
+    agents_ms = statistics.median(_python("import emberflow.agents")[0] for _ in range(options.pick(5, 15)))
+    program_ms = statistics.median(_python(PROGRAM)[0] for _ in range(options.pick(5, 15)))
     streams_ms = statistics.median(_python("import emberflow.streams")[0] for _ in range(5))
     return [
         Measure(
@@ -46,6 +49,13 @@ def run(options: Options) -> list[Measure]:
             note=" ".join(sorted(heavy)),
         ),
         Measure(name="the import alone", value=statistics.median(import_ms), unit="ms"),
+        Measure(
+            name="python -c 'import emberflow.agents'",
+            value=agents_ms,
+            unit="ms",
+            bar=at_most(200),
+        ),
+        Measure(name=f"python -c '{PROGRAM}'", value=program_ms, unit="ms"),
         Measure(name="python -c 'import emberflow.streams'", value=streams_ms, unit="ms"),
         Measure(name="python -c 'pass'", value=bare_ms, unit="ms"),
     ]

@@ -45,6 +45,10 @@ BENCHMARKS = (
         name="interval_join_spark",
         what="interval join of two inputs of 500,000, Spark batch mode; its state as a stream",
     ),
+    Benchmark(
+        name="model_calls",
+        what="2,000 inputs, one 1 s call each through a vendor's client, local and Spark batch mode",
+    ),
     Benchmark(name="async_calls_spark", what="1,000 keys, one 200 ms call each, one micro-batch"),
     Benchmark(
         name="state_growth_spark", what="the same 2,000 keys touched while state grows to a million keys"
@@ -68,6 +72,10 @@ BENCHMARKS = (
     Benchmark(name="agent_calls_local", what="2,000 keys waiting for calls, local, beside LangGraph"),
     Benchmark(
         name="agent_calls_spark", what="2,000 keys waiting for a 1 s call each, Spark batch and streaming"
+    ),
+    Benchmark(
+        name="react_agents",
+        what="200 ReAct runs of five model steps, OpenAI client and loopback model, local and Spark batch",
     ),
     Benchmark(name="agent_latency", what="input to output of the two-action agent at 500 inputs/s"),
     Benchmark(name="agent_waiting_cpu", what="CPU while 1,000 calls of agents wait"),

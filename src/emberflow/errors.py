@@ -3,7 +3,8 @@
 EmberflowError
 ├── ProgramError            the program is invalid; found while it is compiled          EF1xxx
 │   ├── NotSupported        this engine or mode cannot do it; the message names an alternative
-│   │   └── PyFlinkOnly     a module or name of PyFlink that emberflow does not have
+│   │   ├── PyFlinkOnly     a module or name of PyFlink that emberflow does not have
+│   │   └── FlinkAgentsOnly a module or name of Flink Agents that emberflow does not have
 │   ├── NotKeyed            a step needs key_by() before it
 │   ├── DuplicateUid        two steps share one uid
 │   ├── InvalidArgument     an argument or option has an invalid value
@@ -18,10 +19,15 @@ EmberflowError
 │   ├── ActionFailed        an agent's action raised, or sent something that cannot be sent
 │   ├── StepLimitReached    an agent's actions triggered each other without end
 │   ├── MemoryTooLarge      an agent's memory exceeded its limit
-│   ├── ResourceFailed      an agent's resource is unknown or could not be created
+│   ├── ResourceFailed      an agent's resource could not be created
+│   │   └── UnknownResource an agent asked for a resource that it does not have
+│   ├── ToolFailed          a tool failed
 │   ├── ReplayMismatch      a repeated action made different durable calls than before
 │   ├── CallLogFailed       the durable call log cannot be read or written
 │   │   └── ApprovalsFailed an approval question or its answer cannot be read or written
+│   ├── ModelFailed         a model service rejected a call, could not be reached or returned an invalid response
+│   │   └── ModelRefused    a model, or the content filter of its service, refused to answer
+│   ├── OutputMismatch      a model's reply does not fit the requested type
 │   ├── BudgetExceeded      an agent's run or key has exceeded its budget
 │   ├── ApprovalExpired     an approval question was not answered in time
 │   ├── RecordedError       replaces a recorded exception that cannot be recreated
@@ -138,6 +144,14 @@ class PyFlinkOnly(NotSupported, ImportError):
     code = "EF1006"
 
 
+class FlinkAgentsOnly(NotSupported, ImportError):
+    """A Flink Agents program imports or names something that emberflow does not have. The message names what to use
+    instead.
+    """
+
+    code = "EF1007"
+
+
 class NotKeyed(ProgramError):
     """A step that uses keyed state or timers is not on a keyed stream. Call `key_by()` before it."""
 
@@ -150,15 +164,17 @@ class DuplicateUid(ProgramError):
     code = "EF1003"
 
 
-class InvalidArgument(ProgramError):
-    """An argument, option or command-line value is invalid. The message names the value and what is accepted."""
+class InvalidArgument(ProgramError, ValueError):
+    """An argument, option or command-line value is invalid. The message names the value and what is accepted. Also a
+    `ValueError`.
+    """
 
     code = "EF1004"
 
 
-class InvalidAgent(ProgramError):
+class InvalidAgent(ProgramError, ValueError):
     """An agent's actions, triggers or resources do not fit together. Raised when the agent is applied; where a name
-    is misspelled, the message suggests the closest one.
+    is misspelled, the message suggests the closest one. Also a `ValueError`.
     """
 
     code = "EF1005"
@@ -188,7 +204,7 @@ class KeySelectorFailed(JobError):
 
 class NotSerializable(JobError):
     """A value, state or function object cannot be pickled, so it cannot be sent to a worker or stored. Keep locks,
-    connections and open files out of it; create them in `open()`.
+    connections and open files out of it; create them in `open()`. Also: a prompt that cannot be encoded as UTF-8.
     """
 
     code = "EF2103"
@@ -251,9 +267,23 @@ class MemoryTooLarge(JobError):
 
 
 class ResourceFailed(JobError):
-    """An agent asked for a resource that is unknown, or whose creation raised."""
+    """The creation of an agent's resource raised."""
 
     code = "EF2204"
+
+
+class UnknownResource(ResourceFailed, KeyError):
+    """An agent asked for a resource that it does not have. The message suggests the closest name. Also a `KeyError`."""
+
+    code = "EF2211"
+
+
+class ToolFailed(JobError):
+    """A tool could not do its work: an MCP server reported an error, cannot be reached, or lost its connection. In a chat,
+    the model receives the message; an action may catch it.
+    """
+
+    code = "EF2213"
 
 
 class ReplayMismatch(JobError):
@@ -278,6 +308,51 @@ class ApprovalsFailed(CallLogFailed):
     """
 
     code = "EF2210"
+
+
+class ModelFailed(JobError):
+    """A model service rejected a call, could not be reached, or returned an invalid response. `status_code` is that of
+    its answer, if there was one; `retry_after` are the seconds that it asks to wait.
+    """
+
+    code = "EF2221"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: str = "",
+        way_out: str = "",
+        committed: str = "",
+        status_code: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message, cause=cause, way_out=way_out, committed=committed)
+        self.status_code = status_code
+        self.retry_after = retry_after
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        make, arguments, *state = super().__reduce__()
+        return (make, arguments, *(state or (self.__dict__,)))
+
+
+class ModelRefused(ModelFailed):
+    """A model, or the content filter of its service, refused to answer a question that needs an answer of a certain type. The
+    cause is what it said. Asking again does not help: change the question, or give the action a `fallback`.
+    """
+
+    code = "EF2223"
+
+
+class OutputMismatch(JobError):
+    """A model's reply does not fit the requested type. `for_model` tells the model what to correct."""
+
+    code = "EF2222"
+
+    @property
+    def for_model(self) -> str:
+        """What to send to the model, so that it answers again."""
+        return f"Your reply does not fit: {self.cause}. Answer again, with nothing but the corrected JSON."
 
 
 class BudgetExceeded(JobError):

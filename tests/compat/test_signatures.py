@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from emberflow.compat.pyflink.finder import ours
+from emberflow.compat.finder import ours
+from emberflow.compat.pyflink.package import PYFLINK
 
 RECORDED: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parent / "expected" / "signatures.json").read_text(encoding="utf-8")
@@ -20,7 +21,10 @@ DIFFERENT: dict[str, str] = {
     "Sink": "in PyFlink it wraps a Java object; here it is a class to derive from",
     "SinkFunction": "in PyFlink it wraps a Java object; here it is a class to derive from",
     "Source": "in PyFlink it wraps a Java object; here it is a class to derive from",
-    "FileSink.for_bulk_format": "bulk writers are Java classes; columnar files are written with to_dataframe()",
+    **dict.fromkeys(
+        ("FileSink.for_bulk_format", "StreamingFileSink.for_bulk_format"),
+        "bulk writers are Java classes; columnar files are written with to_dataframe()",
+    ),
     "FileSource.for_bulk_file_format": "bulk formats are Java classes; columnar files are read with from_dataframe()",
     **dict.fromkeys(
         ("CountWindowSerializer", "GlobalWindowSerializer", "TimeWindowSerializer"), "windows are pickled"
@@ -54,7 +58,7 @@ def parameters(function: Any) -> list[str]:
 
 
 def difference(owner: str, method: str, expected: list[str]) -> str:
-    kind = ours(owner)
+    kind = ours(PYFLINK, owner)
     if owner in DIFFERENT or f"{owner}.{method}" in DIFFERENT:
         return ""
     if "_java_" in method or method in ("get_transformer", "to_j_row_kind"):
@@ -75,7 +79,7 @@ def difference(owner: str, method: str, expected: list[str]) -> str:
     return f"{owner}.{method} takes ({', '.join(found)}), PyFlink's ({', '.join(expected)})"
 
 
-@pytest.mark.parametrize("owner", [name for name in RECORDED if ours(name) is not None])
+@pytest.mark.parametrize("owner", [name for name in RECORDED if ours(PYFLINK, name) is not None])
 def test_parameters_are_pyflinks(owner: str) -> None:
     found = [difference(owner, method, expected) for method, expected in RECORDED[owner].items()]
     assert [text for text in found if text] == []

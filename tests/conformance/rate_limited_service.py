@@ -23,7 +23,7 @@ from emberflow.agents import (
     RunnerContext,
     action,
 )
-from emberflow.agents.chat_model import BaseChatModelConnection
+from emberflow.agents.models.chat_model import BaseChatModelConnection
 
 
 @dataclass(frozen=True)

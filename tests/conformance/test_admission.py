@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from emberflow.agents import AgentExecutionOptions, AgentsExecutionEnvironment
 from emberflow.streams import CollectSink, DataStream, StreamExecutionEnvironment
 from emberflow.testing import LOCAL_2, SPARK, Host, on_every_host
@@ -39,7 +41,8 @@ def test_all_workers_together_stay_within_requests_per_minute(host: Host) -> Non
         assert len({item.process for item in service.taken}) == 2, "both workers made calls"
 
 
-@on_every_host(hosts=[LOCAL_2, SPARK])
+@pytest.mark.slow
+@on_every_host(hosts=[LOCAL_2, SPARK], nightly=[SPARK])
 def test_a_service_that_says_too_many_is_called_less_often(host: Host) -> None:
     rate, count = 40, 240
     # A small bucket: requests that a service has saved up while it was idle may be made as well.

@@ -10,13 +10,13 @@ from typing import Any
 
 from emberflow.approvals.answering import give_answer, questions
 from emberflow.dead_letters.redrive import letters, redrive
-from emberflow.testing import STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
+from emberflow.testing import SPARK_BATCH, STREAMING_HOSTS, Crash, Host, TestSource, on_every_host, per_key
 from tests.support.guarded_agents import asking_two_models, guarded, waiting_for_people, with_letters
 
 INPUTS = [(random.Random(13 * number).choice("abcd"), number) for number in range(48)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_guards_have_the_same_results_on_every_host_and_across_a_crash(host: Host, tmp_path: Path) -> None:
     source = TestSource([*INPUTS[:20], Crash(), *INPUTS[20:]])
 

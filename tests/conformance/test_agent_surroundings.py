@@ -16,7 +16,7 @@ from emberflow.agents import (
 )
 from emberflow.observability.event_reader import read_events
 from emberflow.streams import DataStream, StreamExecutionEnvironment
-from emberflow.testing import STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
+from emberflow.testing import SPARK, STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
 from tests.conformance.workshop import INPUTS, OUTPUTS, SECRET_VALUE, workshop
 from tests.support.small_agents import CountingAgent, counted
 
@@ -52,7 +52,7 @@ def test_triggers_resources_and_the_event_log(host: Host, tmp_path: Path) -> Non
     assert SECRET_VALUE not in "".join(path.read_text() for path in (tmp_path / "log").rglob("*.jsonl"))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_lists_in_and_out(host: Host) -> None:
     inputs = [("a", 1), ("b", 2), ("a", 3)]
     agents_env = AgentsExecutionEnvironment.get_execution_environment(host.environment())
@@ -70,7 +70,7 @@ def test_lists_in_and_out(host: Host) -> None:
 TTL_MS = 1_500
 
 
-@on_every_host(hosts=STREAMING_HOSTS)
+@on_every_host(hosts=STREAMING_HOSTS, nightly=[SPARK])
 def test_memory_expires(host: Host) -> None:
     gone = Latch()
     source = TestSource(["a", "a", Cut(), gone, "a"])

@@ -15,7 +15,17 @@ from emberflow.streams import (
     TumblingEventTimeWindows,
     WatermarkStrategy,
 )
-from emberflow.testing import STREAMING_HOSTS, Crash, Cut, Host, TestSource, on_every_host, per_key
+from emberflow.testing import (
+    SPARK,
+    SPARK_BATCH,
+    STREAMING_HOSTS,
+    Crash,
+    Cut,
+    Host,
+    TestSource,
+    on_every_host,
+    per_key,
+)
 from tests.support.small_agents import (
     CountingAgent,
     DiaryAgent,
@@ -29,19 +39,19 @@ from tests.support.small_agents import (
 INPUTS = [(random.Random(7 * number).choice("abcde"), number) for number in range(40)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_actions_share_memory_and_typed_events(host: Host) -> None:
     found = host.run(lambda env: applied(env, env.from_collection(INPUTS), CountingAgent()))
     assert per_key(found) == per_key(counted(INPUTS))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_inputs_of_a_key_wait_for_each_other(host: Host) -> None:
     found = host.run(lambda env: applied(env, env.from_collection(INPUTS), WaitingAgent()))
     assert per_key(found) == per_key(counted(INPUTS))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_crash_neither_repeats_nor_loses_anything(host: Host, tmp_path: Path) -> None:
     first, second, third = INPUTS[:15], INPUTS[15:30], INPUTS[30:]
     source = TestSource([*first, Crash(), *second, Crash(), *third])
@@ -59,7 +69,7 @@ def test_a_failing_input_can_be_skipped(host: Host) -> None:
     assert per_key(found) == {"a": [("a", 1), ("a", 4), ("a", 6)], "b": [("b", 4)]}
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_failing_input_stops_the_job_by_default(host: Host) -> None:
     with pytest.raises(ActionFailed) as caught:
         host.run(lambda env: applied(env, env.from_collection([("a", 1), ("b", -1)]), FailingAgent()))
@@ -69,7 +79,7 @@ def test_a_failing_input_stops_the_job_by_default(host: Host) -> None:
     assert "ON_ERROR" in text
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_watermarks_do_not_overtake_inputs_in_flight(host: Host) -> None:
     """A window after the agent must see every output before the watermark that closes it."""
     inputs = [(word, number) for number in range(30) for word in "abc"]
@@ -105,7 +115,7 @@ class CountAll(AggregateFunction[object, int, int]):
         return acc_a + acc_b
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_agents_are_chained_over_a_stream(host: Host) -> None:
     def build(env: StreamExecutionEnvironment):
         first = applied(env, env.from_collection(INPUTS), WaitingAgent())

@@ -18,7 +18,7 @@ from emberflow.streams import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.testing import LOCAL, SPARK_BATCH, Host, on_every_host
+from emberflow.testing import LOCAL, SPARK, SPARK_BATCH, Host, on_every_host
 
 SECONDS_20 = timedelta(seconds=20)
 
@@ -80,6 +80,13 @@ class Slow(AsyncFunction):
         return [("too slow", value)]
 
 
+class RaisesATimeoutOfItsOwn(Slow):
+    """For example, that of a client."""
+
+    async def async_invoke(self, value: int) -> list[Any]:
+        raise TimeoutError("the database did not answer")
+
+
 class SlowWithoutTimeout(AsyncFunction):
     async def async_invoke(self, value: int) -> list[Any]:
         await asyncio.sleep(60)
@@ -110,7 +117,7 @@ async def double(value: int) -> int:
     return value * 2
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_plain_coroutine_function(host: Host) -> None:
     out = host.run(
         lambda env: AsyncDataStream.ordered_wait(env.from_collection([1, 2, 3]), double, SECONDS_20, 10)
@@ -136,7 +143,7 @@ def test_ordered_results_keep_the_order_of_their_records(host: Host) -> None:
     assert out == list(range(8))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_unordered_results_are_emitted_as_they_complete(host: Host) -> None:
     out = host.run(
         lambda env: AsyncDataStream.unordered_wait(
@@ -146,7 +153,7 @@ def test_unordered_results_are_emitted_as_they_complete(host: Host) -> None:
     assert out == list(range(7, -1, -1))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_the_capacity_limits_calls_in_flight(host: Host) -> None:
     out = host.run(
         lambda env: AsyncDataStream.unordered_wait(
@@ -157,7 +164,7 @@ def test_the_capacity_limits_calls_in_flight(host: Host) -> None:
     assert len(out) == 40
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_timeout_may_have_a_result(host: Host) -> None:
     out = host.run(
         lambda env: AsyncDataStream.ordered_wait(
@@ -167,7 +174,17 @@ def test_a_timeout_may_have_a_result(host: Host) -> None:
     assert out == [1, ("too slow", -2), 3]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
+def test_a_timeout_that_the_function_raises_is_an_error_like_others(host: Host) -> None:
+    with pytest.raises(StepFailed, match=r"value 7\b[\s\S]*TimeoutError: the database did not answer"):
+        host.run(
+            lambda env: AsyncDataStream.ordered_wait(
+                env.from_collection([7]), RaisesATimeoutOfItsOwn(), timedelta(seconds=60)
+            )
+        )
+
+
+@on_every_host(nightly=[SPARK])
 def test_a_timeout_fails_the_step_by_default(host: Host) -> None:
     with pytest.raises(StepFailed, match=r"'lookup'.* value 7\b[\s\S]*no answer within 50 ms"):
         host.run(
@@ -177,7 +194,7 @@ def test_a_timeout_fails_the_step_by_default(host: Host) -> None:
         )
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_failed_calls_are_retried(host: Host) -> None:
     fixed = AsyncRetryStrategy.fixed_delay(3, 1)
     exponential = AsyncRetryStrategy.exponential_backoff(5, 1, 5, 2.0)
@@ -190,7 +207,7 @@ def test_failed_calls_are_retried(host: Host) -> None:
         assert sorted(out) == [(1, 3), (2, 3)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_results_can_be_retried_too(host: Host) -> None:
     policy = AsyncRetryStrategy.fixed_delay(3, 1, result_predicate=lambda result: not result)
     out = host.run(
@@ -201,7 +218,7 @@ def test_results_can_be_retried_too(host: Host) -> None:
     assert out == [(5, 3)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_an_error_that_is_not_retried_fails_the_step(host: Host) -> None:
     policy = AsyncRetryStrategy.fixed_delay(
         3, 1, exception_predicate=lambda error: isinstance(error, ValueError)
@@ -214,7 +231,7 @@ def test_an_error_that_is_not_retried_fails_the_step(host: Host) -> None:
         )
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_the_step_fails_when_all_attempts_have_failed(host: Host) -> None:
     with pytest.raises(StepFailed, match="ConnectionError: attempt 2"):
         host.run(
@@ -224,7 +241,7 @@ def test_the_step_fails_when_all_attempts_have_failed(host: Host) -> None:
         )
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_calls_after_and_before_a_keyed_step(host: Host) -> None:
     def build(env: Any) -> Any:
         summed = env.from_collection([("a", 1), ("b", 2), ("a", 3)]).key_by(lambda v: v[0]).sum(1)
@@ -240,7 +257,7 @@ async def call_pair(value: tuple[str, int]) -> tuple[str, int]:
     return value[0], value[1] * 10
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_watermarks_do_not_overtake_their_records(host: Host) -> None:
     class LateOnes(KeyedProcessFunction):
         def process_element(self, value: Any, ctx: Any) -> Any:
@@ -316,7 +333,7 @@ class Late(AsyncFunction):
     ],
     ids=["None", "int", "str", "dict", "tuple"],
 )
-@on_every_host(hosts=(LOCAL,))
+@on_every_host(hosts=(LOCAL,), nightly=[SPARK])
 def test_an_answer_that_is_not_a_list_names_the_function_and_the_value(
     host: Host, answer: Any, shown: str
 ) -> None:

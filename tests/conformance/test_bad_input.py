@@ -32,7 +32,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import Host, on_every_host
+from emberflow.testing import SPARK, SPARK_BATCH, Host, on_every_host
 
 
 def first(value: Any) -> Any:
@@ -96,7 +96,7 @@ def parts_of(error: pytest.ExceptionInfo[Any], *parts: str) -> None:
     assert not missing, f"{missing} not in:\n{text}"
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_map_that_raises(host: Host) -> None:
     with pytest.raises(StepFailed) as error:
         host.run(lambda env: env.from_collection(["1", "two", "3"]).map(parse).name("parse numbers"))
@@ -112,7 +112,7 @@ def test_a_map_that_raises(host: Host) -> None:
     )
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_keyed_function_that_raises(host: Host) -> None:
     with pytest.raises(StepFailed) as error:
         host.run(
@@ -126,7 +126,7 @@ def test_a_keyed_function_that_raises(host: Host) -> None:
     parts_of(error, "step 'add up'", "('a', None)", "cause: TypeError", "what to do")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_timer_that_raises(host: Host) -> None:
     with pytest.raises(StepFailed) as error:
         host.run(
@@ -135,14 +135,14 @@ def test_a_timer_that_raises(host: Host) -> None:
     parts_of(error, "step 'alarm'", "timer at 77 of key 'k'", "ZeroDivisionError: in a timer")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_function_that_cannot_be_opened(host: Host) -> None:
     with pytest.raises(StepFailed) as error:
         host.run(lambda env: env.from_collection([1]).map(FailsInOpen()).name("look up"))
     parts_of(error, "step 'look up'", "open()", "ConnectionError: nobody there")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_key_selector_that_raises(host: Host) -> None:
     with pytest.raises(KeySelectorFailed) as error:
         host.run(
@@ -164,7 +164,7 @@ def test_a_key_selector_that_raises(host: Host) -> None:
     )
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_key_that_cannot_be_hashed(host: Host) -> None:
     with pytest.raises(KeySelectorFailed) as error:
         host.run(lambda env: env.from_collection([{"a": 1}]).key_by(lambda v: v).map(len).name("maps"))
@@ -188,21 +188,21 @@ class Locked:
         return f"Locked({self.value})"
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_key_that_cannot_be_assigned_to_a_task(host: Host) -> None:
     with pytest.raises(KeySelectorFailed) as error:
         host.run(lambda env: env.set_parallelism(2).from_collection([1]).key_by(Locked).sum().name("locked"))
     parts_of(error, "the key Locked(1)", "step 'locked'", "cannot pickle", "what to do", "key_by()")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_function_that_exits(host: Host) -> None:
     with pytest.raises(StepFailed) as error:
         host.run(lambda env: env.from_collection([7]).map(sys.exit).name("leaves"))
     parts_of(error, "step 'leaves'", "the value 7", "cause: SystemExit: 7")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_timestamp_assigner_that_raises(host: Host) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         lambda value, _: value["at"]
@@ -216,7 +216,7 @@ def test_a_timestamp_assigner_that_raises(host: Host) -> None:
     parts_of(error, "step 'times'", "the value {}", "KeyError: 'at'")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_records_without_event_time(host: Host) -> None:
     with pytest.raises(InvalidArgument) as error:
         host.run(
@@ -243,7 +243,7 @@ def test_a_value_that_cannot_be_serialised(host: Host) -> None:
     parts_of(error, "EF2103", "lock", "what to do")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_state_that_cannot_be_serialised(host: Host, tmp_path: Path) -> None:
     class KeepsALock(KeyedProcessFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
@@ -267,7 +267,7 @@ def test_a_function_object_that_cannot_be_shipped(host: Host) -> None:
     parts_of(error, "'locked'", "lock", "open()")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_an_unknown_state_name(host: Host) -> None:
     with pytest.raises(UnknownState) as error:
         host.run(
@@ -278,7 +278,7 @@ def test_an_unknown_state_name(host: Host) -> None:
     parts_of(error, "EF2104", "step 'count'", "'cuont'", "did you mean 'count'?", "what to do")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_state_and_timers_need_keys(host: Host) -> None:
     with pytest.raises(NotKeyed) as error:
         host.run(lambda env: env.from_collection([1]).map(AsksForStateWithoutKeys()).name("count"))
@@ -296,7 +296,7 @@ def test_a_checkpoint_directory_below_a_file(host: Host, tmp_path: Path) -> None
     parts_of(error, "EF3001", str(tmp_path / "file"), "what to do", "checkpoint_dir")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_changed_program_on_an_old_checkpoint(host: Host, tmp_path: Path) -> None:
     host.run(
         lambda env: env.from_collection([("a", 1)]).key_by(first).sum(1).uid("totals"),
@@ -312,7 +312,7 @@ def test_a_changed_program_on_an_old_checkpoint(host: Host, tmp_path: Path) -> N
     )
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_another_maximum_parallelism_on_an_old_checkpoint(host: Host, tmp_path: Path) -> None:
     host.run(lambda env: env.from_collection([1]).key_by(lambda n: n).sum(), checkpoint_dir=tmp_path)
     with pytest.raises(ProgramChanged) as error:
@@ -323,7 +323,7 @@ def test_another_maximum_parallelism_on_an_old_checkpoint(host: Host, tmp_path: 
     parts_of(error, "64", "16", "set_max_parallelism(64)")
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_file_that_ends_in_the_middle_of_a_record(host: Host, tmp_path: Path) -> None:
     path = tmp_path / "broken.jsonl"
     path.write_text('{"n": 1}\n{"n": 2}\n{"n": ')

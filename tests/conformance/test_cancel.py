@@ -12,7 +12,7 @@ import pytest
 
 from emberflow.errors import InvalidArgument, StepFailed
 from emberflow.plan.job_contract import JobStatus
-from emberflow.streams import AsyncDataStream, AsyncFunction
+from emberflow.streams import AsyncDataStream, AsyncFunction, KeyedProcessFunction
 from emberflow.testing import (
     LOCAL,
     LOCAL_HOSTS,
@@ -87,7 +87,7 @@ def test_a_call_that_suppresses_its_cancellation(
         job.cancel(timeout_ms=20_000)
     assert job.get_job_status().result() is JobStatus.CANCELED
     assert (
-        "calls of step 'stubborn' continue although they were cancelled; they are left behind" in caplog.text
+        "calls of step 'stubborn' continue although they were canceled; they are left behind" in caplog.text
     )
 
 
@@ -142,3 +142,36 @@ def test_the_timeout_is_whole_milliseconds(value: Any) -> None:
     env.from_collection([1]).print()
     with pytest.raises(InvalidArgument, match="the option 'cancel_timeout_ms' cannot be"):
         env.execute()
+
+
+class RegistersItselfAgain(KeyedProcessFunction[int, int, int]):
+    """At the end of the input, every time is due."""
+
+    def __init__(self, sign: Path) -> None:
+        self.sign = sign
+
+    def process_element(self, value: int, ctx: Any) -> None:
+        ctx.timer_service().register_event_time_timer(1)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> None:
+        self.sign.write_text("begun")
+        ctx.timer_service().register_event_time_timer(timestamp + 1)
+
+
+@pytest.mark.parametrize("checkpoints", [False, True])
+@on_every_host(hosts=LOCAL_HOSTS)
+def test_a_timer_that_never_ends(
+    host: Host, checkpoints: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sign = tmp_path / "sign"
+    env = host.environment(
+        checkpoint_dir=tmp_path / "checkpoints" if checkpoints or host.needs_checkpoint_dir else None
+    )
+    env.from_collection([1, 2]).key_by(lambda value: value).process(RegistersItselfAgain(sign)).print()
+    job = env.execute_async()
+    until(sign.exists)
+    with caplog.at_level(logging.WARNING, "emberflow"):
+        job.cancel(timeout_ms=2_000)
+    assert job.get_job_status().result() is JobStatus.CANCELED
+    job.get_job_execution_result().result()
+    assert "abandoned" not in caplog.text

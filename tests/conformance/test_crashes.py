@@ -271,7 +271,7 @@ def test_crashes_at_other_points(host: Host, points: tuple[int, ...], tmp_path: 
     assert per_key(run.values) == per_key(whole)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_crash_inside_a_function(host: Host, tmp_path: Path) -> None:
     crash = Crash()
 
@@ -287,7 +287,7 @@ def test_a_crash_inside_a_function(host: Host, tmp_path: Path) -> None:
     assert len(run.values) == (len(RECORDS) if host.streaming else 3)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_a_finished_program_that_is_started_again_adds_nothing(host: Host, tmp_path: Path) -> None:
     source = TestSource(RECORDS)
     once = host.run_to_files(lambda env: reduce(env, env.add_source(source)), tmp_path)

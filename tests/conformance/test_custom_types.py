@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from emberflow.streams import KeyedProcessFunction, ListStateDescriptor, RuntimeContext, ValueStateDescriptor
-from emberflow.testing import Host, on_every_host, per_key
+from emberflow.testing import SPARK, Host, on_every_host, per_key
 
 
 class Kind(Enum):
@@ -76,12 +76,12 @@ class Profile(KeyedProcessFunction):
         yield ctx.get_current_key(), self._total.value(), [event.kind for event in self._events.get()]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_objects_as_values(host: Host) -> None:
     assert host.run(lambda env: env.from_collection(EVENTS).map(lambda event: event)) == EVENTS
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_objects_as_keys_and_state(host: Host) -> None:
     out = host.run(
         lambda env: env.from_collection(EVENTS).key_by(lambda event: event.user).process(Profile())
@@ -92,7 +92,7 @@ def test_objects_as_keys_and_state(host: Host) -> None:
     }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_enums_named_tuples_and_slots_as_keys(host: Host) -> None:
     keys = [Kind.CLICK, Kind.VIEW, Point(1, 2), Slotted(3), NOON, Decimal("1.5")]
     records = [(key, 1) for key in keys for _ in range(3)]

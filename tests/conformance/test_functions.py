@@ -11,7 +11,7 @@ from emberflow.streams import (
     RuntimeContext,
     ValueStateDescriptor,
 )
-from emberflow.testing import Host, on_every_host, per_key
+from emberflow.testing import SPARK, Host, on_every_host, per_key
 
 
 class Scale(MapFunction):
@@ -77,7 +77,7 @@ class Closing(MapFunction):
         self._file.close()
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_map_flat_map_and_filter_as_lambdas(host: Host) -> None:
     out = host.run(
         lambda env: (
@@ -90,7 +90,7 @@ def test_map_flat_map_and_filter_as_lambdas(host: Host) -> None:
     assert out == ["TO", "BE", "NOT"]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_flat_map_may_return_nothing_or_a_generator(host: Host) -> None:
     out = host.run(
         lambda env: env.from_collection([0, 1, 3]).flat_map(
@@ -106,7 +106,7 @@ def test_rich_functions_are_opened_with_their_context(host: Host) -> None:
     assert out == [(3, "scale", True), (6, "scale", True)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_rich_flat_map_and_filter(host: Host) -> None:
     out = host.run(
         lambda env: env.from_collection(["a bb ccc", "dddd"]).flat_map(Split()).filter(LongerThan(1))
@@ -123,13 +123,13 @@ def test_functions_are_closed(host: Host, tmp_path: Any) -> None:
     assert lines[-1] == "closed"
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_filter_that_keeps_nothing(host: Host) -> None:
     out = host.run(lambda env: env.from_collection([1, 2]).filter(lambda n: n > 5).key_by(lambda n: n).sum())
     assert out == []
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_map_flat_map_and_filter_after_key_by(host: Host) -> None:
     records = [("a", "x"), ("b", "y"), ("a", "z"), ("a", "w")]
     out = host.run(lambda env: env.from_collection(records).key_by(lambda v: v[0]).map(Numbered()))

@@ -7,12 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from emberflow.streams import (
+    AsyncDataStream,
+    AsyncFunction,
     KeyedProcessFunction,
+    MapFunction,
+    ProcessWindowFunction,
     RuntimeContext,
+    SlidingEventTimeWindows,
     StreamExecutionEnvironment,
     ValueStateDescriptor,
+    WatermarkStrategy,
 )
-from emberflow.testing import LOCAL_HOSTS, Crash, Host, TestSource, on_every_host
+from emberflow.testing import (
+    LOCAL,
+    LOCAL_2,
+    LOCAL_HOSTS,
+    SPARK,
+    SPARK_BATCH,
+    Crash,
+    Host,
+    TestSource,
+    on_every_host,
+)
 
 
 class Account:
@@ -52,6 +68,17 @@ def reused(value: tuple[str, int]) -> Iterator[dict[str, int]]:
         yield row
 
 
+class SameObject(MapFunction[tuple[str, int], dict[str, int]]):
+    """Returns the same object for every record."""
+
+    def __init__(self) -> None:
+        self.row: dict[str, int] = {}
+
+    def map(self, value: tuple[str, int]) -> dict[str, int]:
+        self.row["n"] = value[1]
+        return self.row
+
+
 def raised(record: dict[str, int]) -> dict[str, int]:
     record["n"] += 1
     return record
@@ -67,10 +94,11 @@ def test_what_was_emitted_stays_as_it_was(host: Host) -> None:
         totals = sales.key_by(lambda sale: sale[0]).process(Total())
         seen = totals.map(lambda item: item["sum"] if isinstance(item, dict) else list(item[1].entries))
         rows = sales.flat_map(reused).map(lambda row: ("row", row["n"]))
+        same = sales.map(SameObject()).map(lambda row: ("same", row["n"]))
         records = env.from_collection([{"n": 10}, {"n": 20}])
         one = records.map(raised).map(lambda record: ("one", record["n"]))
         two = records.map(raised).map(raised).map(lambda record: ("two", record["n"]))
-        return seen.union(rows, one, two)
+        return seen.union(rows, same, one, two)
 
     found = host.run(program)
     assert sorted(item for item in found if isinstance(item, int)) == [1, 3, 6]
@@ -78,15 +106,76 @@ def test_what_was_emitted_stays_as_it_was(host: Host) -> None:
     pairs = sorted(item for item in found if isinstance(item, tuple))
     assert pairs == [
         ("one", 11), ("one", 21), ("row", 1), ("row", 2), ("row", 2), ("row", 3), ("row", 3), ("row", 4),
-        ("two", 12), ("two", 22),
+        ("same", 1), ("same", 2), ("same", 3),         ("two", 12), ("two", 22),
     ]  # fmt: skip
+
+
+def shared(env: StreamExecutionEnvironment) -> Any:
+    records = env.from_collection([{"n": 10}, {"n": 20}])
+    one = records.map(raised).map(lambda record: ("one", record["n"]))
+    two = records.map(raised).map(raised).map(lambda record: ("two", record["n"]))
+    sales = env.from_collection(SALES).map(SameObject()).map(lambda row: ("same", row["n"]))
+    timed = env.from_collection([("a", 1, [5])]).assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda item, _: item[1])
+    )
+    windowed = timed.key_by(lambda item: item[0]).window(SlidingEventTimeWindows.of(10, 5)).process(Grow())
+    return one.union(two, sales, windowed)
+
+
+class Grow(ProcessWindowFunction[Any, Any, str, Any]):
+    """Changes its elements."""
+
+    def process(self, key: str, context: Any, elements: Any) -> Iterator[Any]:
+        for element in elements:
+            element[2].append(6)
+            yield "window", len(element[2])
+
+
+@on_every_host(hosts=[LOCAL, SPARK_BATCH])
+def test_reused_objects_are_not_copied(host: Host) -> None:
+    kept = sorted(host.run(shared))
+    reused = sorted(host.run(lambda env: shared(with_reuse(env))))
+    ones = [("one", 11), ("one", 21)]
+    assert kept == [
+        *ones, ("same", 1), ("same", 2), ("same", 3), ("two", 12), ("two", 22), ("window", 2), ("window", 2)
+    ]  # fmt: skip
+    # Every function sees what the others did to the same objects.
+    assert reused == [
+        *ones, ("same", 3), ("same", 3), ("same", 3), ("two", 13), ("two", 23), ("window", 2), ("window", 3)
+    ]  # fmt: skip
+
+
+def with_reuse(env: StreamExecutionEnvironment) -> StreamExecutionEnvironment:
+    env.get_config().enable_object_reuse()
+    return env
+
+
+class Cached(AsyncFunction[int, dict[str, int]]):
+    """Keeps what it returned."""
+
+    def __init__(self) -> None:
+        self.row = {"n": 0}
+
+    async def async_invoke(self, value: int) -> list[dict[str, int]]:
+        return [self.row]
+
+
+@on_every_host(hosts=[LOCAL, LOCAL_2, SPARK_BATCH])
+def test_each_task_has_its_own_records_of_a_broadcast_and_of_a_cache(host: Host) -> None:
+    def program(env: StreamExecutionEnvironment) -> Any:
+        sent = env.from_collection([{"n": 1}]).broadcast().map(raised).set_parallelism(3)
+        cached = AsyncDataStream.ordered_wait(env.from_collection([1, 2, 3]), Cached(), 10_000)
+        return sent.union(cached.map(raised))
+
+    found = sorted(record["n"] for record in host.run(program))
+    assert found == [1, 1, 1, 2, 2, 2]
 
 
 def lists(env: StreamExecutionEnvironment) -> Any:
     return env.from_collection([[1], [2], [3]]).key_by(lambda _: "k").reduce(appended)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_reduce_that_changes_its_argument(host: Host) -> None:
     found = host.run(lists)
     assert found[-1] == [1, 2, 3]

@@ -103,7 +103,7 @@ class Numbered(ProcessJoinFunction):
             yield LATE, (left[0], count)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_unmatched_records_side_outputs_and_state(host: Host) -> None:
     def build(env: Any) -> Any:
         joined = (
@@ -150,7 +150,7 @@ def test_late_records_go_to_their_side_output(host: Host) -> None:
     assert unordered(host.run(build)) == [("late", "l2"), ("pair", "l1r1"), ("pair", "l1r3")]
 
 
-@on_every_host(hosts=[LOCAL])
+@on_every_host(hosts=[LOCAL], nightly=[SPARK])
 def test_what_cannot_be_joined_is_refused(host: Host) -> None:
     env = host.environment()
     left, right = timed(env, ORDERS).key_by(first), timed(env, PAYMENTS)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import namedtuple
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pytest
 
+from emberflow.errors import StepFailed
 from emberflow.streams import (
     KeyedProcessFunction,
     KeySelector,
@@ -20,7 +22,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import SPARK, SPARK_BATCH, Host, on_every_host, per_key
+from emberflow.testing import LOCAL, SPARK, SPARK_BATCH, Host, on_every_host, per_key
 
 
 def first(value: Any) -> Any:
@@ -73,13 +75,13 @@ TUPLES = [("a", 3, "p"), ("a", 1, "q"), ("a", 3, "r"), ("a", 1, "s"), ("a", 5, "
         ("max_by", [("a", 3, "p"), ("a", 3, "p"), ("a", 3, "p"), ("a", 3, "p"), ("a", 5, "t")]),
     ],
 )
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_running_aggregates_over_tuples(host: Host, name: str, expected: list[Any]) -> None:
     out = host.run(lambda env: getattr(env.from_collection(TUPLES).key_by(first), name)(1))
     assert out == host.emitted(expected)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_aggregates_over_dictionaries_objects_and_named_tuples(host: Host) -> None:
     dictionaries = [{"k": "a", "n": 1}, {"k": "a", "n": 4}]
     out = host.run(lambda env: env.from_collection(dictionaries).key_by(lambda v: v["k"]).sum("n"))
@@ -94,13 +96,13 @@ def test_aggregates_over_dictionaries_objects_and_named_tuples(host: Host) -> No
     assert out == host.emitted([Point("a", 1, 2), Point("a", 3, 2)])
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_aggregates_over_plain_numbers(host: Host) -> None:
     out = host.run(lambda env: env.from_collection([1, 2, 3]).key_by(lambda n: 0).sum())
     assert out == host.emitted([1, 3, 6])
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_aggregates_do_not_modify_their_input(host: Host) -> None:
     records = [{"k": "a", "n": 1}, {"k": "a", "n": 4}]
 
@@ -115,7 +117,7 @@ def test_aggregates_do_not_modify_their_input(host: Host) -> None:
     }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_keys_of_many_types(host: Host) -> None:
     keys = ["a", 1, 2.5, None, b"b", ("t", 1), frozenset({1, 2}), True, -7, 10**30, "ü", ""]
     out = host.run(
@@ -139,7 +141,7 @@ class CountLists(KeyedProcessFunction):
         yield str(ctx.get_current_key()), self._count.value()
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_lists_as_keys(host: Host) -> None:
     keys: list[Any] = [[], [1, "a"], [1, "b"], (1, "a"), [1, [2, None]], ("t", [1])]
     out = host.run(
@@ -218,3 +220,25 @@ def test_open_is_called_on_reduce_functions_key_selectors_and_timestamp_assigner
     assert sorted(out["at"]) == [("at", 4000), ("at", 5000), ("at", 6000), ("at", 7000)]
     assert out["apple"] == host.emitted([("apple", 4), ("apple", 9, 1), ("apple", 9, 2)])
     assert out["bean"] == [("bean", 5)]
+
+
+@on_every_host(nightly=[SPARK])
+def test_strings_bytes_and_dates_are_compared_as_they_are(host: Host) -> None:
+    def build(env: Any) -> Any:
+        words = env.from_collection(["b", "a", "c"]).key_by(lambda word: 0)
+        days = env.from_collection([date(2026, 1, 2), date(2026, 1, 1)]).key_by(lambda day: 0)
+        largest, least = words.max_by(), words.min()
+        return largest.map(lambda word: ("max_by", word)).union(
+            least.map(lambda word: ("min", word)), days.min_by().map(lambda day: ("days", day.day))
+        )
+
+    found = per_key(host.run(build))
+    assert found["max_by"] == [("max_by", word) for word in host.emitted(["b", "b", "c"])]
+    assert found["min"] == [("min", word) for word in host.emitted(["b", "a", "a"])]
+    assert found["days"] == [("days", day) for day in host.emitted([2, 1])]
+
+
+def test_a_sum_needs_numbers() -> None:
+    words = LOCAL.environment().from_collection(["b"]).key_by(lambda word: 0)
+    with pytest.raises(StepFailed, match="the value 'b' has no field 0"):
+        words.sum().execute_and_collect(limit=1)

@@ -25,7 +25,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import LOCAL_SQLITE, Crash, Cut, Host, Pause, TestSource, on_every_host
+from emberflow.testing import LOCAL_SQLITE, SPARK_BATCH, Crash, Cut, Host, Pause, TestSource, on_every_host
 
 MANY = 1_500
 """Items that one record adds: several pages, and more timers than are stored with a key group."""
@@ -91,7 +91,7 @@ def expected(records: list[tuple[str, int]]) -> list[Any]:
     return out
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_large_lists_maps_and_timers(host: Host, tmp_path: Path) -> None:
     records = [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("a", 3)]
     # Pauses give local checkpoints time to happen in between; cuts make micro-batches on Spark.

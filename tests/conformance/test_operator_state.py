@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.errors import InvalidArgument, NotSupported, ProgramChanged
 from emberflow.streams import (
     CheckpointedFunction,
     CollectSink,
@@ -26,6 +26,7 @@ from emberflow.testing import (
     LOCAL,
     LOCAL_SQLITE,
     SPARK,
+    SPARK_BATCH,
     Crash,
     Cut,
     Host,
@@ -94,7 +95,7 @@ def with_crashes(host: Host, points: Iterable[int]) -> TestSource:
     return TestSource(items)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_operator_state_survives_crashes(host: Host, tmp_path: Path) -> None:
     source = with_crashes(host, (4, 8))
 
@@ -112,7 +113,7 @@ def test_operator_state_survives_crashes(host: Host, tmp_path: Path) -> None:
 
 
 class Kept(MapFunction, CheckpointedFunction):
-    """Every record is kept for ever, in a list of its task and in a list that all tasks find whole."""
+    """Every record is kept forever, in a list of its task and in a list that all tasks find whole."""
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         store = context.get_operator_state_store()
@@ -134,7 +135,7 @@ class Kept(MapFunction, CheckpointedFunction):
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 2), (2, 2)])
-@on_every_host(hosts=[LOCAL, LOCAL_SQLITE])
+@on_every_host(hosts=[LOCAL, LOCAL_SQLITE], nightly=[SPARK])
 def test_lists_are_distributed_again(host: Host, before: int, after: int, tmp_path: Path) -> None:
     crash = Crash()
     source = TestSource([*range(6), Cut(), Pause(60), crash, *range(6, 12)])
@@ -152,6 +153,48 @@ def test_lists_are_distributed_again(host: Host, before: int, after: int, tmp_pa
     assert all(known == list(range(6)) for _, known in last.values())
     sizes = [len(seen) for seen, _ in last.values()]
     assert max(sizes) - min(sizes) <= 1
+
+
+class OneList(MapFunction, CheckpointedFunction):
+    """Counts its records in a list of a given kind."""
+
+    def __init__(self, *methods: str) -> None:
+        self._methods = methods
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        store = context.get_operator_state_store()
+        self._lists = [getattr(store, method)(ListStateDescriptor("seen")) for method in self._methods]
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        pass
+
+    def map(self, value: Any) -> Any:
+        for found in self._lists:
+            found.add(value)
+        return value
+
+
+LIST, UNION = "get_list_state", "get_union_list_state"
+
+
+@pytest.mark.parametrize(("before", "after"), [(LIST, UNION), (UNION, LIST)])
+@on_every_host(hosts=[LOCAL, LOCAL_SQLITE])
+def test_a_list_does_not_become_a_union(host: Host, before: str, after: str, tmp_path: Path) -> None:
+    """Its elements would be distributed otherwise than before: Flink refuses it, too."""
+    crash = Crash()
+    source = TestSource([1, 2, Cut(), Pause(60), crash, 3])
+
+    def build(env: Any) -> Any:
+        kind = after if crash.happened else before
+        return env.add_source(source).map(OneList(kind)).uid("one").set_parallelism(2)
+
+    with pytest.raises(ProgramChanged, match="'map' declares the operator state 'seen' as a"):
+        host.run_to_files(build, tmp_path)
+
+
+def test_a_name_belongs_to_one_list() -> None:
+    with pytest.raises(InvalidArgument, match="'seen' as a list and as a union list"):
+        LOCAL.run(lambda env: env.from_collection([1]).map(OneList(LIST, UNION)))
 
 
 @on_every_host(hosts=[LOCAL, LOCAL_SQLITE, SPARK])
@@ -188,7 +231,7 @@ def _plan() -> str:
     return env.explain()
 
 
-@on_every_host(hosts=[SPARK])
+@on_every_host(hosts=[SPARK], nightly=[SPARK])
 def test_union_lists_need_one_task_on_spark(host: Host) -> None:
     def build(env: Any, tasks: int) -> Any:
         return env.from_collection([1]).map(Kept()).set_parallelism(tasks).map(lambda found: found[1])

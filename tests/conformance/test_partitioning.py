@@ -66,7 +66,7 @@ PARTITIONERS: dict[str, Any] = {
 }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK_BATCH])
 def test_every_partitioner_has_tasks_of_its_own(host: Host) -> None:
     """All of them in one program: three tasks each, and the object of each task counts what it has seen."""
 
@@ -157,6 +157,8 @@ def test_a_partitioner_that_goes_wrong() -> None:
         run(lambda key, tasks: key // 0)
     with pytest.raises(KeySelectorFailed, match="key selector before step 'map'"):
         run(lambda key, tasks: 0, lambda number: number.name)
+    # As numpy's integers.
+    run(lambda key, tasks: type("Int", (), {"__index__": lambda self: 1})())
     # A key that only the partitioner sees need not be hashable.
     run(lambda key, tasks: len(key), lambda number: [number])
 

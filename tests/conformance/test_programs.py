@@ -33,7 +33,7 @@ def test_an_empty_collection_emits_nothing(host: Host) -> None:
     assert host.run(lambda env: env.from_collection([]).key_by(lambda v: v).reduce(lambda a, b: a)) == []
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_sequence_is_read_in_parallel(host: Host) -> None:
     out = host.run(lambda env: env.set_parallelism(2).from_sequence(1, 1000).map(lambda value: value))
     assert sorted(out) == list(range(1, 1001))
@@ -45,7 +45,7 @@ def test_a_limit_stops_the_job(host: Host) -> None:
     assert len(out) == 5
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_limit_above_the_size_returns_everything(host: Host) -> None:
     assert host.run(lambda env: env.from_collection([1, 2]), limit=5) == [1, 2]
 
@@ -80,7 +80,7 @@ def test_the_default_mode_is_streaming_except_for_tables(engine: str) -> None:
     assert list(totals.execute_and_collect()) == [{"k": "a", "n": 3}]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_the_parallelism_of_a_step_does_not_change_the_result(host: Host) -> None:
     records = [(f"k{i % 7}", i) for i in range(70)]
     out = host.run(
@@ -90,7 +90,7 @@ def test_the_parallelism_of_a_step_does_not_change_the_result(host: Host) -> Non
     assert totals == {f"k{k}": sum(i for i in range(70) if i % 7 == k) for k in range(7)}
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_two_keyed_stages_in_one_program(host: Host) -> None:
     words = ["to", "be", "or", "not", "to", "be"]
     out = host.run(
@@ -125,7 +125,7 @@ def test_three_keyed_stages_with_another_key_each(host: Host) -> None:
     assert sorted(out) == [(n + 1) * 2 for n in records]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_one_stream_feeds_two_keyed_stages(host: Host) -> None:
     def build(env: StreamExecutionEnvironment):
         numbers = env.from_collection([1, 2, 3, 4])
@@ -150,7 +150,7 @@ def test_one_stream_feeds_two_sinks(host: Host, tmp_path: Path) -> None:
     assert unordered(read_committed(tmp_path / "files")) == [2, 4, 6]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_execute_waits_for_the_end(host: Host) -> None:
     found: list[int] = []
     env = host.environment()
@@ -178,7 +178,7 @@ def test_a_program_without_a_sink_is_rejected(host: Host) -> None:
         env.execute()
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_many_records_of_many_keys(host: Host) -> None:
     records = [(i % 500, 1) for i in range(20_000)]
     out = host.run(lambda env: env.from_collection(records).key_by(lambda v: v[0]).sum(1))

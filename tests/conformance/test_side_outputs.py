@@ -9,7 +9,7 @@ import pytest
 
 from emberflow.errors import InvalidArgument
 from emberflow.streams import KeyedProcessFunction, OutputTag, ProcessFunction
-from emberflow.testing import Host, on_every_host, per_key
+from emberflow.testing import SPARK, Host, on_every_host, per_key
 
 ODD = OutputTag("odd")
 BIG = OutputTag("big")
@@ -41,7 +41,7 @@ def tagged(**streams: Any) -> Any:
     return named[0].union(*named[1:])
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_side_outputs_of_a_process_function(host: Host) -> None:
     def build(env: Any) -> Any:
         main = env.from_collection([1, 2, 11, 12]).process(Sort())
@@ -66,12 +66,12 @@ def test_side_outputs_from_elements_and_timers(host: Host) -> None:
     assert sorted(out["end"]) == [("end", ("end of", 0)), ("end", ("end of", 1))]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_an_unused_side_output_is_dropped(host: Host) -> None:
     assert host.run(lambda env: env.from_collection([1, 2, 11]).process(Sort())) == [1, 2, 11]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_side_output_alone(host: Host) -> None:
     out = host.run(lambda env: env.from_collection([1, 2, 11]).process(Sort()).get_side_output(ODD))
     assert out == [1, 11]

@@ -18,7 +18,7 @@ from emberflow.streams import (
     Time,
     ValueStateDescriptor,
 )
-from emberflow.testing import STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
+from emberflow.testing import SPARK, STREAMING_HOSTS, Cut, Host, Latch, TestSource, on_every_host, per_key
 
 
 def first(value: Any) -> Any:
@@ -136,7 +136,7 @@ def test_state_is_kept_between_batches(host: Host) -> None:
     assert [record[2] for record in per_key(out)["b"]] == [[1], [1, 2]]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_state_can_be_changed_and_cleared(host: Host) -> None:
     commands = [
         ("k", ""),
@@ -167,7 +167,7 @@ def test_state_can_be_changed_and_cleared(host: Host) -> None:
     ]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_none_among_state_values(host: Host) -> None:
     commands = [
         ("k", "value.update", 1),
@@ -181,7 +181,7 @@ def test_none_among_state_values(host: Host) -> None:
     assert out[-1] == ("k", None, [None], {None: None, "x": None}, False)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_state_belongs_to_its_key_and_step(host: Host) -> None:
     records = [(f"k{i % 50}", i) for i in range(200)]
 
@@ -206,7 +206,7 @@ class AllKindsAgain(KeyedProcessFunction):
         yield value[0], len(list(self._all.get()))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_large_values_in_state(host: Host) -> None:
     records = [("a", "x" * 300_000), ("a", "y" * 300_000), ("a", "")]
     out = host.run(lambda env: env.from_collection(records).key_by(first).process(Sizes()))

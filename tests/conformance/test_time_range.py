@@ -18,7 +18,7 @@ from emberflow.streams import (
     WatermarkGenerator,
     WatermarkStrategy,
 )
-from emberflow.testing import LOCAL_HOSTS, Host, TestSource, Timed, on_every_host, unordered
+from emberflow.testing import LOCAL_HOSTS, SPARK, Host, TestSource, Timed, on_every_host, unordered
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
@@ -68,7 +68,7 @@ class RemembersForEver(KeyedProcessFunction):
         self._seen.update(value)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_an_assigned_timestamp_out_of_range_names_the_record(host: Host) -> None:
     bad = 2**63
     records = [("a", 10), ("a", bad), ("a", 20)]
@@ -89,7 +89,7 @@ def test_an_assigned_timestamp_out_of_range_names_the_record(host: Host) -> None
     assert "Error: a timestamp must be " in text
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_sources_timestamp_out_of_range_names_the_record(host: Host) -> None:
     source = TestSource([Timed("good", 5), Timed("bad", 2**63), Timed("later", 7)])
     with pytest.raises(SourceFailed) as caught:
@@ -122,7 +122,7 @@ def test_a_timer_out_of_range_names_the_record(host: Host, domain: str) -> None:
     assert "the time of a timer must be a 64-bit integer" in caught.value.cause
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 @pytest.mark.parametrize("domain", ["event", "processing"])
 def test_timers_at_the_edges_fire(host: Host, domain: str) -> None:
     times = [LOWEST, -1, HIGHEST - 1, HIGHEST]
@@ -131,7 +131,7 @@ def test_timers_at_the_edges_fire(host: Host, domain: str) -> None:
     assert unordered(out) == unordered([*records, *((key, "fired") for key, _ in records)])
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_records_at_the_edges_are_kept(host: Host) -> None:
     """Also after a delay that would lead below the lowest watermark."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(HIGHEST).with_timestamp_assigner(second)
@@ -148,7 +148,7 @@ def test_records_at_the_edges_are_kept(host: Host) -> None:
     assert unordered(out) == unordered(records)
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_window_that_would_end_after_time_names_the_record(host: Host) -> None:
     records = [("a", 10), ("a", HIGHEST)]
     with pytest.raises(StepFailed) as caught:

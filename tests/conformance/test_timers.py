@@ -12,7 +12,7 @@ from emberflow.streams import (
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import STREAMING_HOSTS, Host, Latch, TestSource, on_every_host, per_key
+from emberflow.testing import SPARK, STREAMING_HOSTS, Host, Latch, TestSource, on_every_host, per_key
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
 
@@ -167,7 +167,7 @@ def test_event_time_timers_fire_between_records(host: Host) -> None:
         ]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_timer_is_one_per_key_and_time(host: Host) -> None:
     out = host.run(
         lambda env: (
@@ -180,7 +180,7 @@ def test_a_timer_is_one_per_key_and_time(host: Host) -> None:
     assert sorted(out) == [("a", 50), ("b", 50)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_deleted_timer_does_not_fire(host: Host) -> None:
     records = [("a", 1, "set"), ("b", 2, "set"), ("a", 3, "delete")]
     out = host.run(
@@ -194,7 +194,7 @@ def test_a_deleted_timer_does_not_fire(host: Host) -> None:
     assert per_key(out) == {"a": [("a", 101)], "b": [("b", 100), ("b", 101)]}
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_timers_see_and_clear_their_keys_state(host: Host) -> None:
     records = [("a", 1), ("b", 2), ("a", 3), ("a", 200)]
     out = host.run(
@@ -209,7 +209,7 @@ def test_timers_see_and_clear_their_keys_state(host: Host) -> None:
     assert per_key(out) == {"a": [("a", 3)], "b": [("b", 1)]}
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_timer_may_set_the_next_one(host: Host) -> None:
     out = host.run(
         lambda env: (
@@ -230,6 +230,35 @@ def test_processing_time_timers_fire_once(host: Host) -> None:
     assert per_key(out) == {"a": [("a", "set"), ("a", "timer")], "b": [("b", "no")]}
 
 
+class AfterAnHour(KeyedProcessFunction):
+    """Passes a record on with a timer of processing time that is still pending when a bounded input ends."""
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        service = ctx.timer_service()
+        service.register_processing_time_timer(service.current_processing_time() + 3_600_000)
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key(), 1
+
+
+@on_every_host
+def test_timers_that_are_pending_at_the_end_feed_the_steps_behind(host: Host) -> None:
+    """Their records are no end for those steps: the job ends after them, and they are not late in its windows."""
+    out = host.run(
+        lambda env: (
+            env.from_collection([("a", 5), ("b", 5)])
+            .assign_timestamps_and_watermarks(MONOTONOUS)
+            .key_by(first)
+            .process(AfterAnHour())
+            .key_by(first)
+            .process(AfterAnHour())
+            .key_by(first)
+            .sum(1)
+        )
+    )
+    assert sorted(out) == [("a", 1), ("b", 1)]
+
+
 @on_every_host(hosts=STREAMING_HOSTS)
 def test_processing_time_timers_fire_while_the_source_is_silent(host: Host) -> None:
     fired = Latch()
@@ -238,7 +267,7 @@ def test_processing_time_timers_fire_while_the_source_is_silent(host: Host) -> N
     assert out == [("a", "set"), ("a", "timer"), ("a", "late")]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_elements_and_timers_never_overlap(host: Host) -> None:
     records = [(f"k{i % 5}", i) for i in range(300)]
     out = host.run(
@@ -277,7 +306,7 @@ def test_a_watermark_is_emitted_after_the_timers_it_fired(host: Host) -> None:
     assert not any(late for _, _, late in out)
 
 
-@on_every_host(hosts=STREAMING_HOSTS)
+@on_every_host(nightly=[SPARK])
 def test_a_process_function_sees_timestamp_and_watermark(host: Host) -> None:
     out = host.run(
         lambda env: (
@@ -286,4 +315,5 @@ def test_a_process_function_sees_timestamp_and_watermark(host: Host) -> None:
             .process(SeesWatermark())
         )
     )
-    assert out == [("a", 10, -(2**63)), ("b", 20, 9)]
+    # In batch mode event time advances at the end of the input only.
+    assert out == [("a", 10, -(2**63)), ("b", 20, 9 if host.streaming else -(2**63))]

@@ -15,11 +15,13 @@ from emberflow.streams import (
     KeyedCoProcessFunction,
     ListStateDescriptor,
     OutputTag,
+    Row,
     RuntimeContext,
+    Types,
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import Host, TestSource, on_every_host, per_key, unordered
+from emberflow.testing import SPARK, Host, TestSource, on_every_host, per_key, unordered
 
 
 def first(value: Any) -> Any:
@@ -84,7 +86,7 @@ class Reconcile(KeyedCoProcessFunction):
         self._orders.clear()
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_union_has_the_records_of_all(host: Host) -> None:
     def build(env: Any) -> Any:
         one, two, three = (env.from_collection(range(start, start + 3)) for start in (0, 10, 20))
@@ -107,7 +109,7 @@ def test_a_union_after_key_by_shares_state(host: Host) -> None:
     }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_stream_united_with_itself_counts_twice(host: Host) -> None:
     def build(env: Any) -> Any:
         stream = env.from_collection([1, 2])
@@ -116,7 +118,7 @@ def test_a_stream_united_with_itself_counts_twice(host: Host) -> None:
     assert unordered(host.run(build)) == ([1, 2, 2, 4] if host.streaming else [2, 4])
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_co_map_and_co_flat_map_without_keys(host: Host) -> None:
     def co_map(env: Any) -> Any:
         return env.from_collection([1, 2]).connect(env.from_collection(["x"])).map(Sides())
@@ -128,7 +130,7 @@ def test_co_map_and_co_flat_map_without_keys(host: Host) -> None:
     assert unordered(host.run(co_flat_map)) == [1, 2, 2, "x", "y"]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_co_map_with_keys_shares_state(host: Host) -> None:
     def build(env: Any) -> Any:
         left = env.from_collection([("a", 1), ("b", 1), ("a", 2)])
@@ -186,7 +188,7 @@ class Numbered(CoProcessFunction):
         yield self._task, self._seen, side, value
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_one_function_sees_both_inputs_without_keys(host: Host) -> None:
     def build(env: Any) -> Any:
         left = env.from_source(TestSource([("a", 5), ("b", 6)]), MONOTONOUS, "left")
@@ -248,3 +250,24 @@ def test_keyed_functions_need_keys_on_both_sides(host: Host) -> None:
     for connected in (one.connect(two), one.key_by(lambda n: n).connect(two)):
         with pytest.raises(NotKeyed, match=r"key_by\(\) on both"):
             connected.process(Reconcile())
+
+
+class Keys(KeyedCoProcessFunction[Any, Any, Any, Any]):
+    def process_element1(self, value: Any, ctx: Any) -> Iterable[Any]:
+        yield ctx.get_current_key()
+
+    process_element2 = process_element1
+
+
+@on_every_host(nightly=[SPARK])
+def test_keys_of_connected_streams_have_their_declared_type(host: Host) -> None:
+    def build(env: Any) -> Any:
+        words = env.from_collection([("x", 1)])
+        key_type = Types.ROW_NAMED(["word"], [Types.STRING()])
+        return (
+            words.connect(words)
+            .key_by(lambda value: (value[0],), lambda value: (value[0],), key_type)
+            .process(Keys())
+        )
+
+    assert host.run(build) == [Row(word="x")] * 2

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from emberflow.errors import EmberflowError, StepFailed
+from emberflow.errors import EmberflowError, InvalidArgument, StepFailed
 from emberflow.streams import (
     CoMapFunction,
     EventTimeSessionWindows,
     KeyedProcessFunction,
+    MapStateDescriptor,
     OutputTag,
     ProcessFunction,
     ProcessWindowFunction,
@@ -32,6 +33,7 @@ from emberflow.testing import (
     LOCAL_2,
     LOCAL_BATCH,
     LOCAL_SQLITE,
+    SPARK,
     SPARK_BATCH,
     Crash,
     Host,
@@ -44,6 +46,22 @@ WORD = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.INT()])
 PAIR = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
 WORDS = [("a", 1), {"word": "b", "n": True}, Row("a", 2.5), Row(n=4, word="b"), ["a", 3]]
 TAG = OutputTag("halves", Types.ROW_NAMED(["half"], [Types.FLOAT()]))
+
+
+@pytest.mark.parametrize("given", [Types.INT, "INT", 3, [Types.INT()], len])
+def test_what_is_no_type_is_refused(given: Any) -> None:
+    """It would have no effect."""
+    stream = LOCAL.environment().from_collection([1])
+    for declare in (
+        lambda: stream.map(str, given),
+        lambda: stream.key_by(str, given),
+        lambda: stream.get_side_output(OutputTag("side", given)),
+        lambda: ValueStateDescriptor("value", given),
+        lambda: MapStateDescriptor("map", None, given),
+        lambda: LOCAL.environment().from_collection([1], given),
+    ):
+        with pytest.raises(InvalidArgument, match="is not a type"):
+            declare()
 
 
 def named(name: str, stream: Any) -> Any:
@@ -100,7 +118,7 @@ def test_declared_types_are_applied(host: Host) -> None:
     assert found["undeclared"] == [("undeclared", ("a", 1)), ("undeclared", ["b", 2])]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_fields_of_rows_by_name_and_position(host: Host) -> None:
     records = [("a", 3), ("b", 5), ("a", 1), ("a", 4), ("b", 2)]
 
@@ -135,14 +153,14 @@ def test_fields_of_rows_by_name_and_position(host: Host) -> None:
     assert {tuple(row.as_dict()) for _, row in found["reduce"]} == {("word", "n")}
 
 
-@on_every_host(hosts=(LOCAL, LOCAL_SQLITE, SPARK_BATCH))
+@on_every_host(hosts=(LOCAL, LOCAL_SQLITE, SPARK_BATCH), nightly=[SPARK])
 def test_the_kind_of_a_row_is_kept(host: Host) -> None:
     rows = [Row.of_kind(kind, "a", 1) for kind in RowKind]
     out = host.run(lambda env: env.from_collection(rows, WORD).key_by("word").map(lambda row: row, WORD))
     assert [row.get_row_kind() for row in out] == list(RowKind)
 
 
-@on_every_host(hosts=(LOCAL, LOCAL_BATCH, SPARK_BATCH))
+@on_every_host(hosts=(LOCAL, LOCAL_BATCH, SPARK_BATCH), nightly=[SPARK])
 def test_a_value_of_a_source_that_does_not_fit(host: Host) -> None:
     with pytest.raises(
         StepFailed, match=r"step 'collection'[\s\S]*field 'n': the value 'many' is not of the type Integer"
@@ -150,7 +168,7 @@ def test_a_value_of_a_source_that_does_not_fit(host: Host) -> None:
         host.run(lambda env: env.from_collection([("a", 1), ("b", "many")], WORD))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_value_that_does_not_fit(host: Host) -> None:
     records = [("a", 1), ("b", "many")]
 
@@ -170,7 +188,7 @@ def test_a_value_that_does_not_fit(host: Host) -> None:
     assert "field 'n': the value 'many' is not of the type Integer" in text
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_rows_in_state_survive_a_crash(host: Host, tmp_path: Path) -> None:
     source = TestSource([("a", 1), ("b", 1), Crash(), ("a", 2), Crash(), ("b", 3)])
 
@@ -182,7 +200,7 @@ def test_rows_in_state_survive_a_crash(host: Host, tmp_path: Path) -> None:
     assert per_key(out) == {"a": [("a", 1.0), ("a", 3.0)], "b": [("b", 1.0), ("b", 4.0)]}
 
 
-@on_every_host(hosts=(LOCAL, LOCAL_2, SPARK_BATCH))
+@on_every_host(hosts=(LOCAL, LOCAL_2, SPARK_BATCH), nightly=[SPARK])
 def test_typed_records_are_printed_as_pyflink_prints_them(
     host: Host, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,7 +220,7 @@ def test_typed_records_are_printed_as_pyflink_prints_them(
     }  # fmt: skip
 
 
-@on_every_host(hosts=(LOCAL, LOCAL_2))
+@on_every_host(hosts=(LOCAL, LOCAL_2), nightly=[SPARK])
 def test_several_subtasks_print_their_number(host: Host, capfd: pytest.CaptureFixture[str]) -> None:
     env = host.environment()
     env.from_collection(range(20)).key_by(lambda number: number).map(lambda number: number % 2).print()
@@ -226,7 +244,7 @@ class Largest(ProcessWindowFunction):
         yield [key, max(row.n for row in elements)]
 
 
-@on_every_host(hosts=(LOCAL, LOCAL_BATCH, LOCAL_SQLITE, LOCAL_2, SPARK_BATCH))
+@on_every_host(hosts=(LOCAL, LOCAL_BATCH, LOCAL_SQLITE, LOCAL_2, SPARK_BATCH), nightly=[SPARK])
 def test_types_of_windows_joins_and_connected_streams(host: Host) -> None:
     in_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.n)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from emberflow.streams import (
+    AsyncDataStream,
+    AsyncFunction,
     KeyedProcessFunction,
     NumberSequenceSource,
+    ProcessFunction,
     RuntimeContext,
     TimestampAssigner,
     TumblingEventTimeWindows,
@@ -19,7 +23,9 @@ from emberflow.streams import (
     WatermarkStrategy,
 )
 from emberflow.testing import (
+    SPARK,
     STREAMING_HOSTS,
+    Cut,
     Host,
     Latch,
     Pause,
@@ -51,6 +57,30 @@ class ShowWatermark(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
         yield ctx.get_current_key(), "end", ctx.timer_service().current_watermark()
+
+
+class Forward(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        yield value
+
+
+class Answer(AsyncFunction):
+    async def async_invoke(self, value: Any) -> list[Any]:
+        await asyncio.sleep(0)
+        return [value]
+
+
+class Chained(ProcessFunction):
+    """Without keys: each record with the watermark that the function sees, and the one it saw before."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._before = START
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        watermark, before = ctx.timer_service().current_watermark(), self._before
+        self._before = watermark
+        yield self._name, ctx.timestamp(), before, watermark
 
 
 class Punctuated(WatermarkGenerator):
@@ -138,7 +168,7 @@ def test_monotonous_timestamps(host: Host) -> None:
     ]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_bounded_out_of_orderness_is_max_less_delay_less_one(host: Host) -> None:
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(
         timedelta(milliseconds=5)
@@ -156,7 +186,7 @@ def test_a_punctuated_generator(host: Host) -> None:
     assert [mark for _, _, mark in out] == [*marks, END]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_periodic_generator_keeps_its_state(host: Host) -> None:
     strategy = WatermarkStrategy.for_generator(Periodic).with_timestamp_assigner(second)
     out = shown(host, strategy, [("a", 10), ("a", 8), ("a", 20), ("a", 19)], batch=1)
@@ -164,7 +194,7 @@ def test_a_periodic_generator_keeps_its_state(host: Host) -> None:
     assert [mark for _, _, mark in out] == [*marks, END]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_timestamps_from_an_assigner_object_and_from_the_source(host: Host) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner())
     out = shown(host, strategy, [("a", 1), ("a", 2)])
@@ -175,10 +205,38 @@ def test_timestamps_from_an_assigner_object_and_from_the_source(host: Host) -> N
     assert [stamp for _, stamp, _ in out] == [33, 44, "end"]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_no_watermarks_means_only_the_end(host: Host) -> None:
     out = shown(host, WatermarkStrategy.no_watermarks().with_timestamp_assigner(second), [("a", 1), ("a", 2)])
     assert out == [("a", 1, START), ("a", 2, START), ("a", "end", END)]
+
+
+@on_every_host
+def test_steps_chained_behind_a_keyed_step_see_event_time_of_all_its_keys(host: Host) -> None:
+    """On Spark a worker serves one key group after another: what one has reached must not show with the next."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(second)
+    records = [(f"k{number % 40}", number * 10) for number in range(160)]
+    source = TestSource([item for i in range(0, 160, 40) for item in (*records[i : i + 40], Cut())])
+
+    def build(env: Any) -> Any:
+        keyed = env.from_source(source, strategy, "records").key_by(first).process(Forward())
+        second_strategy = keyed.assign_timestamps_and_watermarks(strategy)
+        wait = timedelta(seconds=60)
+        return keyed.process(Chained("chained")).union(
+            AsyncDataStream.unordered_wait(keyed, Answer(), wait, 100).process(Chained("async")),
+            second_strategy.process(Chained("strategy")),
+            AsyncDataStream.ordered_wait(second_strategy, Answer(), wait, 100).process(Chained("both")),
+            keyed.rebalance().process(Chained("own tasks")),
+        )
+
+    out = host.run(build)
+    for name in ("chained", "async", "strategy", "both", "own tasks"):
+        seen = [found[1:] for found in out if found[0] == name]
+        assert sorted(stamp for stamp, _, _ in seen) == [stamp for _, stamp in records], name
+        assert all(watermark < stamp for stamp, _, watermark in seen), f"{name}: ahead of a record"
+        assert all(before <= watermark for _, before, watermark in seen), f"{name}: goes back"
+        moves = len({watermark for _, _, watermark in seen}) > 1
+        assert moves == host.streaming or name in ("strategy", "both"), name
 
 
 @on_every_host(hosts=STREAMING_HOSTS)
@@ -218,7 +276,7 @@ def test_an_idle_source_holds_nothing_back(host: Host) -> None:
     assert fired.is_open, "while the other source was silent, not when it had ended"
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_every_key_reaches_the_end_of_time(host: Host) -> None:
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(second)
     out = per_key(shown(host, strategy, [(f"k{i}", i) for i in range(40)]))
@@ -226,7 +284,7 @@ def test_every_key_reaches_the_end_of_time(host: Host) -> None:
     assert len(out) == 40
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_a_later_strategy_replaces_an_earlier_one(host: Host) -> None:
     early = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         lambda value, _: value[1] * 1000
@@ -248,7 +306,7 @@ def test_a_later_strategy_replaces_an_earlier_one(host: Host) -> None:
     assert out == [("a", 1, marks[0]), ("a", 2, marks[1]), ("a", "end", END)]
 
 
-@on_every_host(hosts=STREAMING_HOSTS)
+@on_every_host(hosts=STREAMING_HOSTS, nightly=[SPARK])
 def test_a_generator_after_several_channels_reaches_the_end_of_time_and_stays_there(
     host: Host, tmp_path: Path
 ) -> None:

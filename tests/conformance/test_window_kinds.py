@@ -156,7 +156,7 @@ EXPECTED_SESSIONS = {
 }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_session_windows(host: Host) -> None:
     found = outcomes(
         host,

@@ -18,7 +18,7 @@ from emberflow.streams import (
     WatermarkStrategy,
     WindowFunction,
 )
-from emberflow.testing import Cut, Host, TestSource, on_every_host, per_key
+from emberflow.testing import SPARK, Cut, Host, TestSource, on_every_host, per_key
 
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(timedelta(milliseconds=3)).with_timestamp_assigner(
     lambda value, _: value[1]
@@ -72,13 +72,13 @@ def windowed(
 FIVE = TumblingEventTimeWindows.of(Time.milliseconds(5))
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_tumbling_with_reduce(host: Host) -> None:
     out = windowed(host, FIVE, lambda stream: stream.reduce(add))
     assert per_key(out) == {"a": [("a", 8), ("a", 14), ("a", 21)], "b": [("b", 4), ("b", 12)]}
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_tumbling_with_aggregate(host: Host) -> None:
     out = windowed(host, FIVE, lambda stream: stream.aggregate(Mean()))
     assert sorted(out) == [8 / 3, 4.0, 7.0, 12.0, 21.0]
@@ -97,7 +97,7 @@ def test_tumbling_with_process(host: Host) -> None:
     }
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_incremental_aggregation_passes_one_element_to_process(host: Host) -> None:
     out = windowed(host, FIVE, lambda stream: stream.reduce(add, Bounds()))
     assert per_key(out)["a"] == [
@@ -109,7 +109,7 @@ def test_incremental_aggregation_passes_one_element_to_process(host: Host) -> No
     assert per_key(out)["b"] == [("b", 0, 5, [4.0]), ("b", 10, 15, [12.0])]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_window_functions_and_plain_functions(host: Host) -> None:
     out = windowed(host, FIVE, lambda stream: stream.apply(Applied()))
     assert per_key(out) == {"a": [("a", 0, 3), ("a", 5, 2), ("a", 20, 1)], "b": [("b", 0, 1), ("b", 10, 1)]}
@@ -119,7 +119,7 @@ def test_window_functions_and_plain_functions(host: Host) -> None:
     assert sorted(out) == ["a"] * 6 + ["b"] * 2
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_window_aggregates(host: Host) -> None:
     for name, expected in {
         "sum": [8, 14, 21],
@@ -131,7 +131,7 @@ def test_window_aggregates(host: Host) -> None:
         assert [value for _, value in per_key(out)["a"]] == expected
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_tumbling_with_an_offset(host: Host) -> None:
     assigner = TumblingEventTimeWindows.of(timedelta(milliseconds=5), timedelta(milliseconds=2))
     out = windowed(host, assigner, lambda stream: stream.process(Bounds()))
@@ -143,7 +143,7 @@ def test_tumbling_with_an_offset(host: Host) -> None:
     ]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_sliding_windows(host: Host) -> None:
     out = windowed(host, SlidingEventTimeWindows.of(10, 5), lambda stream: stream.process(Bounds()))
     assert [(start, [stamp for _, stamp in found]) for _, start, _, found in per_key(out)["a"]] == [
@@ -155,7 +155,7 @@ def test_sliding_windows(host: Host) -> None:
     ]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_sliding_windows_with_an_offset(host: Host) -> None:
     assigner = SlidingEventTimeWindows.of(10, 5, 1)
     out = windowed(host, assigner, lambda stream: stream.reduce(add, Bounds()))
@@ -201,7 +201,7 @@ def test_windows_after_windows(host: Host) -> None:
     assert out == [("a", 5), ("a", 5)]
 
 
-@on_every_host
+@on_every_host(nightly=[SPARK])
 def test_windows_need_event_time(host: Host) -> None:
     with pytest.raises(StepFailed, match=r"'window'[\s\S]*assign_timestamps_and_watermarks"):
         host.run(lambda env: env.from_collection([("a", 1)]).key_by(first).window(FIVE).reduce(add))

@@ -132,6 +132,7 @@ class TestDisks:
         assert caught.value.way_out
 
 
+@pytest.mark.slow
 class TestPostgres:
     def test_reconnects_after_a_restart_with_its_lease(self, own_server: PostgresServer) -> None:
         place = Place(kind="postgres", address=own_server.dsn, job_id="restart", patience_s=60)

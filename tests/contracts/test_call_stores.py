@@ -173,6 +173,7 @@ class TestReadingWhatMoves:
                 assert set(found) == {HANDED_ON}
 
 
+@pytest.mark.slow
 class TestProcesses:
     def test_two_concurrent_ones_lose_nothing(self, opened: Opened, place: Place) -> None:
         reader = opened()

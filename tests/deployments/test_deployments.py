@@ -85,7 +85,7 @@ FAILED = [
     [
         # The scenarios of tests/conformance/test_dataframes.py run in such a session.
         pytest.param("classic", marks=pytest.mark.nightly),
-        pytest.param("connect", marks=pytest.mark.connect),
+        pytest.param("connect", marks=[pytest.mark.connect, pytest.mark.nightly]),
     ],
 )
 def test_dataframes_in_a_callers_session(tmp_path: Path, kind: str) -> None:

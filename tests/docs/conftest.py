@@ -7,15 +7,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from emberflow.compat.pyflink.finder import uninstall
+from emberflow.compat.finder import uninstall
+from emberflow.compat.flink_agents.package import FLINK_AGENTS
+from emberflow.compat.pyflink.package import PYFLINK
 from emberflow.testing import stop_shared_session
 
 
 @pytest.fixture(autouse=True)
 def _no_import_hook_stays() -> Iterator[None]:
     yield
-    uninstall()
-    sys.modules.pop("emberflow.compat.pyflink.install", None)
+    for package in (FLINK_AGENTS, PYFLINK):
+        uninstall(package)
+        sys.modules.pop(package.install_module, None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,10 @@ class Format(NamedTuple):
     tests: tuple[str, ...]
 
 
+_NUMBER = re.compile(r"^_?(FORMAT|VERSION|FORMAT_VERSION|SCHEMA_VERSION|NEWEST) = \d+$", re.MULTILINE)
 GOLDEN = "tests/golden/test_golden.py"
 JOBS = "tests/golden/test_stored_job.py::test_a_stored_job_continues"
+DIRECTORY = "tests/golden/test_directory_files.py"
 FORMATS = [
     Format(
         "checkpoint directory (`emberflow.json`)",
@@ -37,16 +40,16 @@ FORMATS = [
     ),
     Format(
         "local checkpoint file",
-        "emberflow.engines.local.checkpoints:_VERSION",
+        "emberflow.engines.local.checkpointing.checkpoints:_VERSION",
         "",
-        "engines/local/checkpoints.py:FileCheckpoints.save",
+        "engines/local/checkpointing/checkpoints.py:FileCheckpoints.save",
         (JOBS, f"{GOLDEN}::test_a_checkpoint_file"),
     ),
     Format(
         "rows of `state.db`",
         "with checksums",
         "rows without",
-        "engines/local/sealed_rows.py:SealedRows",
+        "engines/local/checkpointing/sealed_rows.py:SealedRows",
         (
             JOBS,
             "tests/golden/test_large_state.py::test_a_local_database",
@@ -60,6 +63,7 @@ FORMATS = [
         "operators/group_layout.py:GroupLayout.commit",
         (
             "tests/golden/test_group_state.py::test_a_stored_group_continues",
+            "tests/golden/test_state_forms.py::test_a_stored_group_continues_with_states_of_the_same_form",
             "tests/golden/test_large_state.py::test_a_key_group",
             "tests/golden/test_spark_forms.py::test_the_state_of_a_key_group",
         ),
@@ -72,6 +76,7 @@ FORMATS = [
         (
             "tests/golden/test_agent_state.py::test_a_stored_run_in_flight_continues",
             "tests/golden/test_guard_state.py::test_guards_in_flight_continue",
+            "tests/golden/test_run_origins.py::test_stored_origins_are_kept",
         ),
     ),
     Format(
@@ -86,21 +91,61 @@ FORMATS = [
         "emberflow.durable.stores.postgres_connection:SCHEMA_VERSION",
         "",
         "durable/stores/postgres_connection.py:connect",
-        (),
+        (
+            "tests/contracts/test_call_store_failures.py::TestPostgres::test_tables_of_another_format_are_rejected",
+        ),
+    ),
+    Format(
+        "object of the call log in a bucket",
+        "emberflow.durable.stores.object_store:_VERSION",
+        "1",
+        "durable/stores/object_store.py:ObjectCallStore",
+        (
+            "tests/contracts/test_call_store_failures.py::TestDisks::"
+            "test_an_object_of_the_previous_version_may_be_truncated_but_not_corrupted",
+        ),
+    ),
+    Format(
+        "location of the call log (`call-store.json`)",
+        "emberflow.engines.job.savepoint_calls:_FORMAT",
+        "",
+        "engines/job/savepoint_calls.py:note_place",
+        (f"{DIRECTORY}::test_where_the_calls_are",),
     ),
     Format(
         "decisions of a micro-batch",
         "emberflow.engines.spark.worker.batch_record:_VERSION",
         "",
         "engines/spark/worker/batch_record.py:TaskRecord.store",
-        (),
+        (f"{DIRECTORY}::test_the_decisions_of_a_batch",),
+    ),
+    Format(
+        "names of stages and exchanges (`wiring.json`)",
+        "emberflow.savepoints.wiring:_FORMAT",
+        "1",
+        "savepoints/wiring.py:write_wiring",
+        (f"{DIRECTORY}::test_the_wiring_of_a_job",),
+    ),
+    Format(
+        "newest checkpoint (`latest.json`)",
+        "emberflow.engines.local.checkpointing.latest_checkpoint:_FORMAT",
+        "",
+        "engines/local/checkpointing/latest_checkpoint.py:write_latest",
+        (f"{DIRECTORY}::test_the_newest_checkpoint_and_the_marks_of_sinks",),
+    ),
+    Format(
+        "marks of sinks on Spark (`sinks.json`)",
+        "emberflow.engines.spark.driver.sink_marks:_FORMAT",
+        "",
+        "engines/spark/driver/sink_marks.py:note_output",
+        (f"{DIRECTORY}::test_the_newest_checkpoint_and_the_marks_of_sinks",),
     ),
     Format(
         "packet",
-        "emberflow.events.packets:VERSION",
-        "1",
+        "emberflow.events.packets:_WITH_ORIGINS",
+        "1, 2",
         "events/packets.py:encode_packet",
-        (f"{GOLDEN}::test_a_packet",),
+        (f"{GOLDEN}::test_a_packet", f"{GOLDEN}::test_a_packet_whose_records_name_their_origin"),
     ),
     Format(
         "value",
@@ -159,7 +204,10 @@ FORMATS = [
         "emberflow.connectors.files.commit_ledger:VERSION",
         "1",
         "connectors/files/commit_ledger.py:CommitLedger.commit",
-        ("tests/unit/connectors/files/test_file_sink.py::test_the_format_of_the_ledger_has_not_changed",),
+        (
+            "tests/unit/connectors/files/test_file_sink.py::test_the_format_of_the_ledger_has_not_changed",
+            "tests/unit/operators/agents/test_run_identities.py::test_a_ledger_of_an_earlier_version_keeps_its_folder",
+        ),
     ),
     Format(
         "dead letter",
@@ -178,7 +226,7 @@ FORMATS = [
     Format(
         "savepoint",
         "emberflow.savepoints.form:FORMAT_VERSION",
-        "1, 2",
+        "1, 2, 3",
         "savepoints/writer.py:SavepointWriter",
         ("tests/golden/test_savepoint_form.py::test_a_stored_savepoint_is_read",),
     ),
@@ -187,7 +235,16 @@ FORMATS = [
         "emberflow.observability.plain_line:VERSION",
         "",
         "observability/event_json.py:EventJson",
-        (),
+        (
+            "tests/unit/observability/test_event_reader.py::test_lines_of_format_1_are_still_understood_and_written",
+        ),
+    ),
+    Format(
+        "recorded answers of chat models (cassette)",
+        "emberflow.testing.cassette:VERSION",
+        "",
+        "testing/cassette.py:entry_line",
+        ("tests/unit/testing/test_recorded_model.py::test_the_golden_cassette_is_written_the_same_way",),
     ),
 ]
 
@@ -218,6 +275,21 @@ def type_table() -> str:
             f"| `{name}` | {known.version} | {', '.join(fields) or (kind.__doc__ or '').splitlines()[0]} |"
         )
     return "\n".join(lines)
+
+
+def test_every_format_names_a_test() -> None:
+    assert [item.name for item in FORMATS if not item.tests] == []
+
+
+def test_every_version_is_in_the_table() -> None:
+    """A module of ours with the number of a format."""
+    listed = {item.version.partition(":")[0] for item in FORMATS}
+    found = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        for path in (ROOT / "src").rglob("*.py")
+        if _NUMBER.search(path.read_text(encoding="utf-8"))
+    }
+    assert found - listed == set()
 
 
 TABLES = {"formats": format_table, "records": type_table}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from emberflow.compat.finder import available
 from emberflow.compat.pyflink import missing, names
-from emberflow.compat.pyflink.finder import available
+from emberflow.compat.pyflink.package import PYFLINK
 from emberflow.streams.settings.flink_options import HONOURED, WITHOUT_EFFECT
 
 PAGE = Path(__file__).parents[2] / "docs" / "from-pyflink.md"
@@ -64,7 +65,7 @@ def test_the_lists_are_those_of_the_code() -> None:
 
 def test_every_name_is_there_or_has_a_way_out() -> None:
     listed = {name for text in names.NAMES.values() for name in text.split()}
-    there = {name for module in names.NAMES for name in available(module)}
+    there = {name for module in names.NAMES for name in available(PYFLINK, module)}
     assert listed - there == set(missing.NAMES)
 
 

@@ -1,4 +1,4 @@
-"""The two journeys of docs/data-flow.md move forward: within a part, no step returns to a file of an earlier one."""
+"""The journeys of docs/data-flow.md move forward: within a part, no step returns to a file of an earlier one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.source_tree import ROOT
 
 STEP = re.compile(r"^(\d+)\. ", re.MULTILINE)
 PATH = re.compile(r"`([\w/]+\.py)")
-AFTERWORD = re.compile(r"\n\n(?:In|On) \*\*")
+AFTERWORD = re.compile(r"\n\n(?:In|On|If) ")
 PART = re.compile(r"^(?:### |\*\*The batch|\*\*In between)", re.MULTILINE)
 
 
@@ -33,7 +33,10 @@ def returns(part: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("journey", "count"), [("A record's journey", 4), ("A parked call's journey", 3)])
+@pytest.mark.parametrize(
+    ("journey", "count"),
+    [("A record's journey", 4), ("A parked call's journey", 3), ("A chat with tools", 1)],
+)
 def test_no_part_of_a_journey_returns_to_a_file(journey: str, count: int) -> None:
     found = parts(journey)
     assert len(found) == count

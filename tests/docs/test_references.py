@@ -21,6 +21,8 @@ SOURCE_FILE = re.compile(r"`((?:\w+/)*\w+\.py)`")
 TEST = re.compile(r"`(tests/[\w/]+\.py)((?:::\w+)*)`")
 ROW = re.compile(r"^\| ([ABC]\d+) \|(.+)\|$", re.MULTILINE)
 ROWS = [f"A{n}" for n in range(1, 35)] + [f"B{n}" for n in range(1, 22)] + [f"C{n}" for n in range(1, 14)]
+# Rows that were added later.
+ROWS += ["A35", "A36", "A37", "A38", "A39", "A42"]
 STATUSES = ("done", "partial", "later")
 
 each_document = pytest.mark.parametrize("path", documents(), ids=name_of)
@@ -94,8 +96,9 @@ def test_every_feature_has_its_row() -> None:
     rows = dict(ROW.findall((ROOT / "docs" / "features.md").read_text(encoding="utf-8")))
     assert sorted(rows) == sorted(ROWS)
     for row, cells in rows.items():
-        _, status, engines, tests = [cell.strip() for cell in cells.split("|")]
+        feature, status, engines, tests = [cell.strip() for cell in cells.split("|")]
         assert status in STATUSES, row
+        assert ("Missing: " in feature) is (status == "partial"), f"{row}: what is missing makes it partial"
         claimed = status != "later"
         assert bool(TEST.search(tests)) is claimed, (
             f"{row} is {status}: a claim needs a test, and only a claim has one"

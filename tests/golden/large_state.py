@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emberflow.engines.local.checkpoints import Checkpoint
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.event_time.clock import FixedClock
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.keyed import KeyedOperator

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from emberflow.engines.local.checkpoints import Checkpoint, FileCheckpoints, SourceState, read_checkpoint
+from emberflow.engines.local.checkpointing.checkpoints import (
+    Checkpoint,
+    FileCheckpoints,
+    SourceState,
+    read_checkpoint,
+)
 from emberflow.errors import ProgramChanged
 from emberflow.event_time.clock import FixedClock
 from emberflow.events.batch import Batch
@@ -76,6 +81,15 @@ def test_a_packet() -> None:
     before = (FILES / "packet.bin").read_bytes()
     assert before[:2] == b"\x01\x01"
     assert decode_packet(before) == PACKET
+
+
+def test_a_packet_whose_records_name_their_origin() -> None:
+    """Outputs of an agent whose events are logged."""
+    batch = Batch([("a", 1), None], [5, None], None, ["a", "b"], [("reviewer", "key-1.2"), None])
+    packet = Packet(edge=3, channel=1, sequence=8, batch=batch)
+    data = stored("packet-3.bin", encode_packet(packet))
+    assert data[:2] == b"\x03\x01"
+    assert decode_packet(data) == packet
 
 
 def test_a_checkpoint_file() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from emberflow.engines.local.checkpoints import Checkpoint
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.operators.group_layout import VERSION
 from emberflow.operators.scope import Scope
 from tests.golden.group_state import read

@@ -44,6 +44,7 @@ def write(path: Path) -> None:
         step.timer(FrameKind.PROCESSING_TIMERS, 2_000, ("b", 2))
         step.timer(FrameKind.CLEANUP, 3_000, "ann")
         step.parked(("b", 2), "judge")
+        step.states({"count": "value", "seen": "list+ttl"})
         writer.sinks(["files"])
         writer.prepared("0123456789abcdef", 41, {"files": [["staged", "final"]]})
         writer.whole_file("calls/1-a.000000.calls", b"a log of calls")
@@ -73,6 +74,8 @@ def test_a_stored_savepoint_is_read(version: int) -> None:
     # Format 3 added the times at which keys are looked at for expired state.
     cleanup = [(3_000, "ann")] if version >= 3 else []
     assert list(reader.timers("counts", FrameKind.CLEANUP)) == cleanup
+    # Format 4 added the forms of states.
+    assert summary.states == ({"count": "value", "seen": "list+ttl"} if version >= 4 else None)
     assert list(reader.parked("counts")) == [(("b", 2), "judge")]
     assert reader.prepared() == ("0123456789abcdef", 41, {"files": [["staged", "final"]]})
     assert list(reader.call_files()) == [("1-a.000000.calls", b"a log of calls")]

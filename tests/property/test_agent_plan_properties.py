@@ -141,7 +141,7 @@ def test_the_fast_path_gives_the_same_result_as_cel(text: str) -> None:
     everything = {
         **EVENT.attributes,
         "type": EVENT.type,
-        "id": "",
+        "id": EVENT.id,
         "attributes": EVENT.attributes,
         "EventType": expression_text.EVENT_TYPES,
     }

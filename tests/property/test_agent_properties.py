@@ -8,6 +8,7 @@ import copy
 from collections import deque
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def modelled(inputs: list[Input], digests: dict[str, str]) -> tuple[list[list[An
     return outputs, memories
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     inputs=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 60)), max_size=12),

@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -175,6 +176,7 @@ def check(simulation: Simulation, expected: dict[str, Key]) -> None:
     harness.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, phases=(Phase.generate,))
 @given(
     crashes=st.lists(st.integers(0, 30), min_size=1, max_size=3, unique=True),

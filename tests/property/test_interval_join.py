@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -314,7 +315,7 @@ def test_a_batch_is_joined_as_a_whole(interval: Bounds, sent: list[Sent], outer:
 def test_a_program_with_another_interval_goes_on_with_the_state(
     before: Bounds, after: Bounds, sent: list[Sent], cut: int, outer: bool
 ) -> None:
-    """No stored record is lost too early or kept for ever. Pairs of the new part with the old part are those of the new
+    """No stored record is lost too early or kept forever. Pairs of the new part with the old part are those of the new
     interval, as far as the earlier program has kept the records."""
     running = harness(before, outer=outer)
     for part in batches(sent[:cut], set()):
@@ -352,6 +353,7 @@ def send(running: OperatorHarness, part: list[Sent]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_interval() -> None:
     """A million records of one key would be kept without it."""
     running, highest = harness(Bounds(-50, 50), outer=False), 0

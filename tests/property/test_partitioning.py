@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from emberflow.events.batch import Batch
 from emberflow.events.key_groups import KeyGroups
-from emberflow.operators.operator_state import redistributed, united
-from emberflow.operators.routing import Router
+from emberflow.operators.partitions.operator_state import redistributed, united
+from emberflow.operators.partitions.routing import Router
 from emberflow.plan.graphs.partitioning import Partitioner, PartitionerKind
 from emberflow.state.entry import Entry
 from emberflow.streams import KeyedBroadcastProcessFunction, MapStateDescriptor

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from emberflow.agents.chat_message import ChatMessage, MessageRole
+from emberflow.agents.models.chat_message import ChatMessage, MessageRole
 from emberflow.errors import CorruptData
 from emberflow.testing.cassette import HEADER, entry_line, read_cassette, request_text
 from emberflow.testing.recorded_model import RecordedChatModel

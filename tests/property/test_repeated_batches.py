@@ -45,6 +45,7 @@ batches = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(plan=batches, fails=names)
 @settings(max_examples=40, deadline=None)
 def test_a_repeated_batch_loses_and_repeats_nothing(plan: Any, fails: set[str]) -> None:
@@ -188,7 +189,7 @@ def test_an_outcome_based_on_discarded_memory_is_not_applied(
     """In the abandoned attempt the first input failed, and the second one ran without what it had written; in the repeated
     attempt the first one succeeds, while the second one's action is still running from before."""
     SERVICE.__init__()
-    SERVICE.fails = {"a0"}
+    SERVICE.broken = {"a0"}
     query = MicroBatches(graph(Counts()), tmp_path, monkeypatch)
     query.kills = lambda: False
     try:
@@ -202,3 +203,24 @@ def test_an_outcome_based_on_discarded_memory_is_not_applied(
         query.end()
     assert query.committed == [("a", 0, 1), ("a", 1, 2)]
     assert SERVICE.made["a1"] == 1, "its answer is found in the log"
+
+
+@pytest.mark.parametrize("death", [Death.BEFORE_THE_TASK_ENDS, Death.BEFORE_SPARK_COMMITS])
+def test_a_call_that_raised_raises_again_in_a_repeated_batch(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, death: Death
+) -> None:
+    """It would succeed by now, but its failure may have been committed."""
+    SERVICE.__init__()
+    SERVICE.fails = {"a0"}
+    SERVICE.everything = True
+    query = MicroBatches(graph(Counts()), tmp_path, monkeypatch)
+    try:
+        query.run([("a", 0), ("a", 1)], [death], lambda: None)
+        for _ in range(500):
+            if len(query.committed) == 2:
+                break
+            query.run([], [], lambda: time.sleep(0.002))
+    finally:
+        query.end()
+    assert query.committed == [("a", 0, "letter"), ("a", 1, 1)]
+    assert SERVICE.made == {"a0": 1, "a1": 1}

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from emberflow.agents import Agent, AgentsExecutionEnvironment, Event, InputEvent, OutputEvent, RunnerContext
-from emberflow.engines.local.checkpoints import Checkpoint, read_checkpoint
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint, read_checkpoint
 from emberflow.errors import EmberflowError, NotSerializable
 from emberflow.events.codecs import decode
 from emberflow.operators.agents.agent_run import RUN
@@ -166,6 +166,7 @@ def test_a_crash_with_calls_in_flight(
     assert runs_in(tmp_path / "checkpoints") == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", HOSTS)
 def test_a_killed_process_with_calls_in_flight(
     backend: str, tmp_path: Path, undisturbed: dict[Any, list[Any]]

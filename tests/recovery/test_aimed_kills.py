@@ -82,8 +82,15 @@ def strike(folder: Path, step: str, sink: str = "files", in_repetition: bool = F
     act(folder)
 
 
-def test_killed_at_every_step_of_a_commit(tmp_path: Path) -> None:
-    for number, step in enumerate(STEPS):
+BY_DAY = ("decision stored", "part visible", "sink committed")
+"""Between any two of them one part of the commit is done: the decision, what is visible, the sink's ledger."""
+
+
+@pytest.mark.parametrize(
+    "steps", [BY_DAY, pytest.param(STEPS, marks=pytest.mark.nightly)], ids=["by day", "all"]
+)
+def test_killed_at_every_step_of_a_commit(tmp_path: Path, steps: tuple[str, ...]) -> None:
+    for number, step in enumerate(steps):
         strike(tmp_path, step, in_repetition=number % 3 == 2)
     let_in(tmp_path, INPUTS)
 

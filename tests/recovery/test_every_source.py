@@ -36,7 +36,10 @@ def test_a_local_program_fails_and_runs_again(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("value", "parallelism"), [(FIRST_BATCH, (3, 2)), (LATER_BATCH, (2, 4))])
+@pytest.mark.parametrize(
+    ("value", "parallelism"),
+    [(FIRST_BATCH, (3, 2)), pytest.param(LATER_BATCH, (2, 4), marks=pytest.mark.nightly)],
+)
 def test_a_spark_program_fails_and_runs_again(
     tmp_path: Path, value: str, parallelism: tuple[int, int]
 ) -> None:
@@ -59,7 +62,11 @@ def fail_and_run_again(folder: Path, host: Host, value: str, parallelism: tuple[
     assert every_source.committed(folder) == every_source.EXPECTED
 
 
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(
+    "engine",
+    # By day, the first batch on Spark fails by an exception: see above.
+    ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.nightly])],
+)
 def test_the_program_is_killed_in_its_first_batch(tmp_path: Path, engine: str) -> None:
     killed = start(engine, tmp_path, 3, FIRST_BATCH, "kill")
     killed.communicate(timeout=HANG_GUARD_S)

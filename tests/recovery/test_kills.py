@@ -70,6 +70,7 @@ def processes_of_session(session_id: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_local_driver_killed_and_started_again(tmp_path: Path, undisturbed: list[str]) -> None:
     pauses = random.Random(7)
     for _ in range(3):
@@ -78,6 +79,7 @@ def test_local_driver_killed_and_started_again(tmp_path: Path, undisturbed: list
     assert committed(tmp_path) == undisturbed
 
 
+@pytest.mark.slow
 def test_local_job_ends_on_ctrl_c(tmp_path: Path, undisturbed: list[str]) -> None:
     interrupt("local", tmp_path)
     finish(start("local", "STREAMING", tmp_path))

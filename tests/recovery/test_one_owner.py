@@ -43,6 +43,7 @@ def until_committed(process: subprocess.Popen[str], folder: Path) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_suspended_process_that_was_replaced_commits_nothing(
     engine: str, tmp_path: Path, undisturbed: list[str]
@@ -76,6 +77,7 @@ def test_a_suspended_process_that_was_replaced_commits_nothing(
     assert committed(tmp_path) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_killed_process_frees_the_directory_at_once(tmp_path: Path, undisturbed: list[str]) -> None:
     first = start("local", tmp_path)
     until_committed(first, tmp_path)

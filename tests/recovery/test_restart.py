@@ -184,6 +184,7 @@ def test_a_job_that_waits_for_its_restart_can_be_canceled(tmp_path: Path) -> Non
     assert job.get_job_status().result() is JobStatus.CANCELED
 
 
+@pytest.mark.slow
 def test_a_killed_job_continues_from_an_offline_savepoint(
     tmp_path: Path, undisturbed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     backend = str(request.param).partition("-")[2]
     folder = tmp_path_factory.mktemp(backend) / "job"
     job = start(folder, backend, "checkpoints", 10**7, first=True)
-    staged = "_emberflow/*/inprogress*/[0-9]*"
+    staged = ".emberflow/*/inprogress*/[0-9]*"
     home = folder / "checkpoints"
     until(lambda: bool(home.is_dir() and questions(home) and list((folder / "output").glob(staged))), job)
     job.savepoint(folder / "savepoint", stop=True)

@@ -209,7 +209,7 @@ def emptied(job: Job) -> None:
 
 
 def ledger_deleted(job: Job) -> None:
-    shutil.rmtree(job.out / "_emberflow")
+    shutil.rmtree(job.out / ".emberflow")
 
 
 def another_folder(job: Job) -> None:

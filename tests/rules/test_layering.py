@@ -11,7 +11,7 @@ from tests.support.source_tree import PACKAGE, imports, modules, name_of, parsed
 
 MODULES = {name_of(path) for path in modules()}
 
-BASE = {"events", "errors", "rendering"}
+BASE = {"events", "errors", "rendering", "lazy_names"}
 BELOW_ENGINES = {
     "operators", "plan", "windowing", "connectors", "event_time", "state", "observability"
 } | BASE  # fmt: skip
@@ -21,6 +21,7 @@ PUBLIC = {"streams", "agents", "testing", "integrations", "engines"} | BELOW_ENG
 MAY_IMPORT: dict[str, set[str]] = {
     "rendering": set(),
     "errors": {"rendering"},
+    "lazy_names": {"errors"},
     "events": {"errors", "rendering"},
     "event_time": BASE,
     # Time to live is measured with the injected clock.
@@ -47,7 +48,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service": {"engines", "plan", "observability"} | BASE,
     "testing": PUBLIC,
     "demo": PUBLIC | {"emberflow"},
+    # `agents`: a YAML file with agents is run without a program.
     "cli": {
+        "agents",
         "service",
         "engines",
         "savepoints",
@@ -60,6 +63,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors",
         "rendering",
     },
+    # python -m emberflow
+    "__main__": {"cli"},
     # The facade: emberflow/__init__.py.
     "emberflow": PUBLIC - {"testing", "engines", "integrations"},
 }
@@ -70,10 +75,18 @@ ENGINES_APART = {"local": "spark", "spark": "local"}
 # visible neither to these rules nor to a type checker.
 BY_NAME = {
     "__init__.py": "public names are imported when they are first used",
-    "compat/pyflink/finder.py": "names of PyFlink are looked up when they are first used",
+    "lazy_names.py": "public names are imported when they are first used",
+    "agents/name_homes.py": "the table of public names",
+    "streams/name_homes.py": "the table of public names",
+    "agents/yaml/named_functions.py": "functions of users, named in YAML files",
+    "compat/finder.py": "names of other libraries are looked up when they are first used",
+    "compat/flink_agents/names.py": "the table of Flink Agents' names",
+    "compat/flink_agents/package.py": "the module that workers import",
     "compat/pyflink/names.py": "the table of PyFlink's names",
+    "agents/models/model_shortcuts.py": "classes of vendors, named in descriptors",
+    "compat/pyflink/package.py": "the module that workers import",
     "events/stored_types.py": "the registry of stored types",
-    "streams/engine_choice.py": "the engine is loaded by name",
+    "streams/program/engine_choice.py": "the engine is loaded by name",
     "engines/job/offline_savepoint.py": "the engine is loaded by name",
     "engines/spark/wire/bootstrap.py": "a worker has our code only after it was unpacked",
     "engines/spark/wire/shims.py": "a worker has our code only after it was unpacked",

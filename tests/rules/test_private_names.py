@@ -11,9 +11,9 @@ import pytest
 from tests.support.source_tree import PACKAGE, modules, parsed, short
 
 # Python's own public names.
-PYTHON = {"_asdict", "_current_frames", "_fields", "_getframe", "_make", "_replace"}
+PYTHON = {"_asdict", "_current_frames", "_field_defaults", "_fields", "_getframe", "_make", "_replace"}
 # Attributes that decorators of `agents` set on users' functions, and `plan` reads.
-MARKS = {"_guards", "_resource_type", "_trigger_conditions"}
+MARKS = {"_guards", "_injected_args", "_resource_type", "_trigger_conditions", "_target"}
 
 
 def package_of(path: Path) -> str:
@@ -68,7 +68,7 @@ def test_private_names_stay_in_their_package() -> None:
     ("text", "wrong"),
     [
         ("stream._env", 1),
-        ("from emberflow.streams.program import _PACKAGE", 1),
+        ("from emberflow.streams.program.program import _PACKAGE", 1),
         ("self._env", 0),
         ("pair._replace(a=1)", 0),
         ("class C:\n    def __init__(self) -> None:\n        self._env = 1\nC()._env", 0),

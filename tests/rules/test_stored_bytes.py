@@ -11,16 +11,25 @@ import cloudpickle
 import pytest
 
 from emberflow import errors
-from emberflow.agents import ChatMessage
-from emberflow.agents.chat_message import MessageRole
-from emberflow.agents.token_usage import TokenUsage
+from emberflow.agents import (
+    ChatMessage,
+    ChatRequestEvent,
+    ChatResponseEvent,
+    ToolRequestEvent,
+    ToolResponseEvent,
+)
+from emberflow.agents.models.chat_message import MessageRole
+from emberflow.agents.models.image import Image
+from emberflow.agents.models.output_schema import OutputSchema
+from emberflow.agents.models.token_usage import TokenUsage
 from emberflow.engines.job.manifest import FORMAT_VERSION
-from emberflow.engines.local.checkpoints import Checkpoint, SourceState
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint, SourceState
 from emberflow.errors import BudgetExceeded, CorruptData, EmberflowError, RecordedError
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
 from emberflow.events.codecs import decode, encode
 from emberflow.events.identity import fingerprint
 from emberflow.events.list_keys import ListKey
+from emberflow.events.memory_events import MEMORY_EVENTS, AgentRunBeginEvent
 from emberflow.events.stored_types import HOMES, class_before, stable_path, stored_types
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.row import RowShape
@@ -47,6 +56,8 @@ MODULE_PATH = b"emberflow."
 EVENT = InputEvent(("a", 1))
 ERROR = stored(BudgetExceeded("spent", cause="too much"), attempts=2)
 VALUES: list[Any] = [
+    AgentRunBeginEvent(key="a", value={"n": 1}),
+    *(kind.of_json("a", {"n": 1}) for kind in MEMORY_EVENTS.values()),
     ActionOutcome(sent=[EVENT], writes=[], error=ERROR, later=[(1, EVENT, None)]),
     CallRecord("u/k-1/1/1", "price", "digest", "price('a')", RAISED, ERROR),
     ChatMessage(role="system", content="hello", extra_args={"usage": 1}),
@@ -59,12 +70,14 @@ VALUES: list[Any] = [
     Fields({"profile": Node({"name": "Bob"}), "plain": {"a": 1}}, True),
     HumanAnswer("yes", "fine", "ann"),
     EVENT,
+    Image(url="https://x.test/a.png"),
     Instant(5, 6_000_000),
     ListKey(["a", ListKey([1])]),
     MemoryRef("short-term", "profile.name"),
     MessageRole.TOOL,
     Node({"name": "Bob"}),
     OutputEvent(None),
+    OutputSchema({"type": "object"}),
     PageRef((3, 4), 5_000, True, [1, 2]),
     PagedList([1, None], (256, 264), 9, 700, 2),
     PagedMap((256,), 4, 90, 95, 3),
@@ -77,6 +90,10 @@ VALUES: list[Any] = [
     CountWindow(3),
     GlobalWindow(),
     TokenUsage(prompt_tokens=1, total_tokens=1),
+    ChatRequestEvent("model", "hi", {"name": "Ann"}),
+    ChatResponseEvent("key-1.1", ChatMessage(role="assistant", content="hello"), 1, 2.5),
+    ToolRequestEvent("model", [{"id": "1", "function": {"name": "add", "arguments": {"a": 1}}}]),
+    ToolResponseEvent("key-1.2", {"1": 3}),
 ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.events.private_files import make_private_folder, open_private
 from emberflow.streams import StreamExecutionEnvironment
 from emberflow.testing import spark_missing
@@ -29,7 +29,7 @@ COMMON = [
     "checkpoint/calls/*.calls",
     "checkpoint/calls/*.lease",
     "checkpoint/dead-letters/*/letters/letters-*.jsonl",
-    "checkpoint/dead-letters/*/letters/_emberflow/*/*.done",
+    "checkpoint/dead-letters/*/letters/.emberflow/*/*.done",
     "checkpoint/dead-letters/*/redrive/*.json",
     "checkpoint/emberflow.json",
     "checkpoint/history.jsonl",
@@ -98,6 +98,7 @@ def test_what_a_local_job_stores(backend: str, umask: str, tmp_path: Path) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(spark_missing()), reason=f"C5 on Spark: {spark_missing()}")
 def test_what_a_job_on_spark_stores(tmp_path: Path) -> None:
     modes = modes_of("spark", "", tmp_path, "000")

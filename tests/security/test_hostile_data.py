@@ -24,7 +24,7 @@ from emberflow.agents import (
 from emberflow.connectors.files.commit_ledger import CommitLedger
 from emberflow.dead_letters.letter_files import letters_folder
 from emberflow.engines.job.limit_ledger import FileLedger, FileLedgers
-from emberflow.engines.local.checkpoints import FILES_FOLDER, FileCheckpoints, read_checkpoint
+from emberflow.engines.local.checkpointing.checkpoints import FILES_FOLDER, FileCheckpoints, read_checkpoint
 from emberflow.errors import EmberflowError
 from emberflow.events.fence import FOLDER, Fence
 from emberflow.observability.event_file import safe_name
@@ -70,7 +70,7 @@ def test_names_become_files_of_their_own_directory(name: str, tmp_path: Path) ->
     folders = {
         home / "events": home / "events" / safe_name(name),
         home / "dead-letters": Path(letters_folder(str(home), name)),
-        home / "_emberflow": CommitLedger(str(home), "job", name).staging.parent,
+        home / ".emberflow": CommitLedger(str(home), "job", name).staging.parent,
     }
     for parent, folder in folders.items():
         folder.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_keys_and_values_stay_inside(key: str, tmp_path: Path) -> None:
     assert list(home.glob("checkpoint/dead-letters/Refusing/letters/*.jsonl"))
 
 
-@pytest.mark.parametrize("bucket", ["../outside", "/etc/outside", "a/../../outside", "_emberflow/x", "nul\0"])
+@pytest.mark.parametrize("bucket", ["../outside", "/etc/outside", "a/../../outside", ".emberflow/x", "nul\0"])
 def test_a_record_cannot_choose_a_bucket_outside_the_base_path(bucket: str, tmp_path: Path) -> None:
     sink = (
         FileSink.for_row_format(tmp_path / "out", Encoder.simple_string_encoder())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any
@@ -64,6 +65,9 @@ class CallsByHand:
         done: Callable[[Any, BaseException | None], None],
     ) -> None:
         self.open.append(Call(call, done))
+
+    def wait_for(self, call: Callable[[], Any]) -> Any:
+        return asyncio.run(call())
 
     async def in_thread(self, function: Callable[[], Any], threads: int) -> Any:
         return function()

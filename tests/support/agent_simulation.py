@@ -62,7 +62,7 @@ def reported(what: str, event: Event, ctx: Any) -> OutputEvent:
             ctx.key,
             what,
             event.id.partition("-")[2],
-            event.upstream_event_id.partition("-")[2],
+            str(event.upstream_event_id).partition("-")[2],
             event.upstream_action_name,
             memory.get("seen"),
             memory.get("calls.total"),

@@ -26,6 +26,9 @@ class Calls:
     def start(self, limiter: str, capacity: int, call: Any, done: Any) -> None:
         self.started.append((call, done))
 
+    def wait_for(self, call: Callable[[], Any]) -> Any:
+        return asyncio.run(call())
+
     async def in_thread(self, function: Callable[[], Any], threads: int) -> Any:
         return function()
 

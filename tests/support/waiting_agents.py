@@ -26,6 +26,8 @@ class Service:
     def __init__(self) -> None:
         self.answers: set[str] = set()
         self.fails: set[str] = set()
+        self.broken: set[str] = set()
+        """What breaks once without a call."""
         self.made: Counter[str] = Counter()
         self.everything = False
 
@@ -38,6 +40,11 @@ class Service:
             self.fails.discard(name)
             raise ConnectionError(name)
         return name.upper()
+
+    def check(self, name: str) -> None:
+        if name in self.broken:
+            self.broken.discard(name)
+            raise RuntimeError(name)
 
 
 SERVICE = Service()
@@ -84,6 +91,7 @@ class Counts(Agent):
     async def count(self, event: InputEvent, ctx: RunnerContext) -> None:
         key, number = event.input
         await ctx.durable_execute_async(ask, f"{key}{number}")
+        SERVICE.check(f"{key}{number}")
         seen = (ctx.short_term_memory.get("seen") or 0) + 1
         ctx.short_term_memory.set("seen", seen)
         ctx.send_event(OutputEvent((key, number, seen)))

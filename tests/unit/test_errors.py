@@ -31,6 +31,8 @@ CODES = {
     "CheckpointUnusable": "EF3001",
     "CorruptData": "EF3003",
     "CheckpointInUse": "EF3004",
+    "ModelRefused": "EF2223",
+    "OutputMismatch": "EF2222",
     "OwnershipLost": "EF3005",
     "ClassMissing": "EF3006",
     "SinkMismatch": "EF3007",
@@ -38,12 +40,14 @@ CODES = {
     "EmberflowError": "EF0000",
     "EngineFailed": "EF2108",
     "EnvironmentProblem": "EF4000",
+    "FlinkAgentsOnly": "EF1007",
     "InvalidAgent": "EF1005",
     "InvalidArgument": "EF1004",
     "JavaMissing": "EF4001",
     "JobError": "EF2000",
     "KeySelectorFailed": "EF2102",
     "MemoryTooLarge": "EF2203",
+    "ModelFailed": "EF2221",
     "NotKeyed": "EF1002",
     "NotSerializable": "EF2103",
     "NotSupported": "EF1001",
@@ -58,7 +62,9 @@ CODES = {
     "SinkFailed": "EF2106",
     "SourceFailed": "EF2105",
     "StepFailed": "EF2101",
+    "ToolFailed": "EF2213",
     "StepLimitReached": "EF2202",
+    "UnknownResource": "EF2211",
     "UnknownState": "EF2104",
     "WorkerLost": "EF2107",
 }
@@ -91,6 +97,13 @@ def test_text_pickle_and_marker(kind: type[EmberflowError]) -> None:
     ):
         assert type(again) is kind
         assert str(again) == str(error)
+
+
+def test_errors_are_also_those_that_python_programs_catch() -> None:
+    assert issubclass(errors.InvalidArgument, ValueError)
+    assert issubclass(errors.InvalidAgent, ValueError)
+    assert issubclass(errors.UnknownResource, KeyError)
+    assert issubclass(errors.UnknownResource, errors.ResourceFailed)
 
 
 def test_missing_parts_have_no_line() -> None:

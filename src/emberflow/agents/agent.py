@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from emberflow.errors import InvalidAgent
 from emberflow.plan.agents.guards import Budget, Retry
+from emberflow.plan.agents.python_function import PythonFunction
 from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType
 
 _GUARDS = ("retry", "timeout_ms", "fallback")
@@ -35,6 +36,11 @@ class Agent:
     ```
     """
 
+    description: str = ""
+    """What the agent does, for models that may call it; by default the docstring of its class."""
+    input_type: Any = None
+    """The type of the inputs that models give to it, such as a dataclass; None for text."""
+
     def __init__(self, name: str | None = None) -> None:
         self.name = name or type(self).__name__
 
@@ -42,7 +48,7 @@ class Agent:
         self,
         name: str,
         trigger_conditions: Sequence[Any],
-        func: Callable[..., Any],
+        func: Callable[..., Any] | PythonFunction,
         *,
         retry: Retry | None = None,
         timeout_ms: int | None = None,
@@ -89,8 +95,17 @@ class Agent:
         add_resource(self.resources, name, resource_type, instance, f"agent {self._shown}")
         return self
 
+    def built_in_actions(self) -> Sequence[tuple[str, tuple[Any, ...], Callable[..., Any]]]:
+        """The actions that answer `ChatRequestEvent` and `ToolRequestEvent`, added to the plan of an agent that uses these
+        events: name, trigger conditions and function of each."""
+        from emberflow.agents.built_in.event_actions import BUILT_IN_ACTIONS
+
+        return BUILT_IN_ACTIONS
+
     @property
-    def actions(self) -> dict[str, tuple[tuple[Any, ...], Callable[..., Any], dict[str, Any]]]:
+    def actions(
+        self,
+    ) -> dict[str, tuple[tuple[Any, ...], Callable[..., Any] | PythonFunction, dict[str, Any]]]:
         """The actions added with `add_action`."""
         # Created on first use: a subclass may have an __init__ that does not call this class's.
         return self.__dict__.setdefault("_actions", {})

@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.agents.agent import Agent
-from emberflow.agents.tool import as_tool
+from emberflow.agents.built_in.public_api import PublicApi
 from emberflow.connectors.client_sinks import CollectSink
 from emberflow.dead_letters.letter_files import RedriveSource, letter_sink, letters_folder
 from emberflow.errors import InvalidArgument, shorten
@@ -20,12 +20,13 @@ from emberflow.plan.agents.options import AgentConfigOptions, AgentExecutionOpti
 from emberflow.plan.graphs.stream_graph import ASIDE
 from emberflow.plan.specs import AgentSpec
 from emberflow.streams import WatermarkStrategy
-from emberflow.streams.building import add_keyed_step, is_bounded, leave_out, specs_of, together_with
 from emberflow.streams.data_stream import DataStream, DataStreamSink
 from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.program.building import add_keyed_step, is_bounded, leave_out, specs_of, together_with
 
 if TYPE_CHECKING:
     from emberflow.agents.environment import AgentsExecutionEnvironment
+    from emberflow.streams.tables import Schema, Table
 
 
 _IDLE_MS = 1_000
@@ -51,21 +52,22 @@ class AgentBuilder:
         self._letters_sink: DataStreamSink | None = None
         """Writes the dead letters to files, unless the program consumes them."""
 
-    def apply(self, agent: Agent) -> Self:
-        """Compiles the agent with the environment's settings and resources; raises `InvalidAgent`."""
+    def apply(self, agent: Agent | str) -> Self:
+        """Compiles the agent, or the one that `load_yaml` loaded under this name, with the environment's settings and
+        resources; raises `InvalidAgent`."""
         if self._output is not None:
             raise InvalidArgument(
                 "an agent was applied already",
                 way_out="chain agents over a stream: from_datastream(first.to_datastream(), key).apply(second)",
             )
+        if isinstance(agent, str):
+            agent = self._agents_env.agent_named(agent)
         if not isinstance(agent, Agent):
             hint = f"; did you mean {agent.__name__}()?" if isinstance(agent, type) else ""
             raise InvalidArgument(f"{shorten(agent)} is not an agent{hint}")
         listener_calls(self._agents_env.get_config().get(AgentConfigOptions.EVENT_LISTENERS) or [])
         plan = AgentPlan.from_agent(agent, self._agents_env.get_config().copy(), self._agents_env.resources)
-        spec = AgentSpec(
-            plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs, make_tool=as_tool
-        )
+        spec = AgentSpec(plan=plan, plan_id=uuid.uuid4().hex, takes_pairs=self._takes_pairs, api=PublicApi())
         self._has_letters = plan.config.get(AgentExecutionOptions.ON_ERROR) is ErrorHandling.DEAD_LETTER
         directory = self._stream.get_execution_environment().checkpoint_dir
         if not self._has_letters or directory is None:
@@ -84,9 +86,13 @@ class AgentBuilder:
         self._pairs.uid(uid)
         return self
 
-    def to_datastream(self) -> DataStream[Any]:
-        """The agent's outputs as a stream."""
-        return self._pairs.map(_output_of).name("outputs")
+    def to_datastream(self, output_type: Any = None) -> DataStream[Any]:
+        """The agent's outputs as a stream, converted to a type if one is given."""
+        return self._pairs.map(_output_of, output_type).name("outputs")
+
+    def to_table(self, schema: Schema, output_type: Any = None) -> Table:
+        """The agent's outputs as a table: rows, tuples, dictionaries or objects with the schema's columns as fields."""
+        return self._agents_env.t_env.from_data_stream(self.to_datastream(output_type), schema)
 
     def dead_letters(self) -> DataStream[Any]:
         """Inputs that failed, with the option `on-error` = `dead-letter`: dictionaries with id, key, input, timestamp,
@@ -168,11 +174,11 @@ class AsRow:
         key, output = pair
         return {
             self._key_column: str(key) if self._key_as_text and key is not None else key,
-            "output": output if isinstance(output, str) else json.dumps(output, default=_plain),
+            "output": output if isinstance(output, str) else json.dumps(output, default=json_default),
         }
 
 
-def _plain(value: Any) -> Any:
+def json_default(value: Any) -> Any:
     """For values that json cannot serialize itself."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}

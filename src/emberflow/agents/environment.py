@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from emberflow.agents.agent import add_resource
+from emberflow.agents.agent import Agent, add_resource
 from emberflow.agents.builder import AgentBuilder
+from emberflow.agents.listed_inputs import ListedInputs
+from emberflow.agents.yaml.registry import AgentRegistry
 from emberflow.errors import InvalidArgument, did_you_mean, shorten
 from emberflow.plan.agents.config import Configuration
+from emberflow.plan.agents.options import AgentConfigOptions
 from emberflow.plan.agents.resources import ResourceType
 from emberflow.plan.job_contract import Engine
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.environment import StreamExecutionEnvironment
-from emberflow.streams.functions import KeySelector
+from emberflow.streams.functions.function import KeySelector
 from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.program.tracebacks import user_frames_only
 from emberflow.streams.results import JobClient, JobExecutionResult
+
+if TYPE_CHECKING:
+    from emberflow.events.types.row import Row
+    from emberflow.streams.tables import StreamTableEnvironment, Table
 
 T = TypeVar("T")
 
@@ -49,27 +57,34 @@ class AgentsExecutionEnvironment:
     ```
     """
 
-    def __init__(self, env: StreamExecutionEnvironment) -> None:
+    def __init__(self, env: StreamExecutionEnvironment, t_env: StreamTableEnvironment | None = None) -> None:
+        self._t_env = t_env
         self.env = env
         """The stream environment, for sources, settings and steps other than agents."""
         self._config = Configuration()
         self._resources: dict[ResourceType, dict[str, Any]] = {}
+        self._registry = AgentRegistry()
 
-    @staticmethod
+    @classmethod
     def get_execution_environment(
+        cls,
         env: StreamExecutionEnvironment | None = None,
+        t_env: StreamTableEnvironment | None = None,
         *,
         engine: str | Engine | None = None,
         spark: Any = None,
         master: str | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
         parallelism: int | None = None,
-    ) -> AgentsExecutionEnvironment:
-        """Wraps a given stream environment, or a new one created with the other arguments.
+    ) -> Self:
+        """Wraps a given stream environment, or a new one created with the other arguments. `t_env` is the table environment
+        around the stream environment, for `from_table` and `to_table`.
 
-        The arguments are those of `StreamExecutionEnvironment.get_execution_environment`. Raises `InvalidArgument` if both
-        are given.
+        The other arguments are those of `StreamExecutionEnvironment.get_execution_environment`. Raises `InvalidArgument` if
+        both are given.
         """
+        if env is None and t_env is not None:
+            env = t_env.get_execution_environment()
         if env is None:
             env = StreamExecutionEnvironment.get_execution_environment(
                 engine=engine,
@@ -88,7 +103,21 @@ class AgentsExecutionEnvironment:
                 f"{shorten(env)} is not a StreamExecutionEnvironment",
                 way_out="AgentsExecutionEnvironment.get_execution_environment(engine='local') creates one",
             )
-        return AgentsExecutionEnvironment(env)
+        if t_env is not None and t_env.get_execution_environment() is not env:
+            raise InvalidArgument(
+                "the table environment belongs to another stream environment",
+                way_out="make it with StreamTableEnvironment.create(env)",
+            )
+        return cls(env, t_env)
+
+    @property
+    def t_env(self) -> StreamTableEnvironment:
+        """The environment of tables that are inputs and outputs of agents."""
+        from emberflow.streams.tables import StreamTableEnvironment
+
+        if self._t_env is None:
+            self._t_env = StreamTableEnvironment.create(self.env)
+        return self._t_env
 
     def get_config(self, path: str | None = None) -> Configuration:
         """Settings of all agents applied from now on; `path` is a JSON file with initial keys and values."""
@@ -106,15 +135,36 @@ class AgentsExecutionEnvironment:
         """The resources added with `add_resource`, by type and name."""
         return self._resources
 
+    # agents by name
+
+    def load_yaml(self, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Self:
+        """Adds the agents that YAML files declare, to be applied by name, and their shared resources.
+
+        May be called several times; names are unique over all files. Raises `InvalidAgent` with file, line and column,
+        and `PackageMissing` without the extra `yaml`.
+        """
+        for declared in self._registry.load(paths, self._resources):
+            self.add_resource(declared.name, declared.kind, declared.value)
+        return self
+
+    @property
+    def agents(self) -> dict[str, Agent]:
+        """The agents loaded with `load_yaml`, by name."""
+        return self._registry.agents
+
+    def agent_named(self, name: str) -> Agent:
+        """An agent loaded with `load_yaml`; raises `InvalidArgument`, which suggests the closest name."""
+        return self._registry.agent_named(name, self._resources)
+
     # input
 
     def from_list(self, inputs: Iterable[Any]) -> AgentBuilder:
         """Inputs `{"key": …, "value": …}` (or `k` and `v`); an input without a key gets a unique one.
 
-        Raises `InvalidArgument` for items of another form.
+        A list is read when the program is executed: what is appended to it before that is processed as well. Raises
+        `InvalidArgument` for items of another form.
         """
-        pairs = [_pair(number, item) for number, item in enumerate(inputs)]
-        stream = self.env.from_collection(pairs).key_by(_first)
+        stream = self.env.add_source(ListedInputs(inputs), "collection").key_by(_first)
         return AgentBuilder(self, stream, takes_pairs=True)
 
     def from_datastream(
@@ -141,6 +191,14 @@ class AgentsExecutionEnvironment:
             )
         return AgentBuilder(self, keyed)
 
+    def from_table(
+        self, input: Table, key_selector: KeySelector[Row, Any] | Callable[[Row], Any] | str
+    ) -> AgentBuilder:
+        """The rows of a table of this environment's `t_env`, as `Row`s; the key is a function of the row, or a column."""
+        if isinstance(key_selector, str):
+            input.get_schema().place(key_selector, "the table")
+        return self.from_datastream(self.t_env.to_data_stream(input), key_selector)
+
     def from_dataframe(self, dataframe: Any, key_selector: str | Callable[[Any], Any]) -> AgentBuilder:
         """The rows of a table as dictionaries; the key is a column or a function of the row.
 
@@ -163,13 +221,19 @@ class AgentsExecutionEnvironment:
 
     # running
 
+    @user_frames_only
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs everything that ends in an output, and waits for it to finish; raises the job's failure."""
-        return self.env.execute(job_name or "emberflow agents")
+        """Runs all agents, and streams that end in a sink, and waits for them to finish; raises the job's failure. Outputs that
+        no sink takes are discarded."""
+        return self.env.execute(job_name or self._job_name)
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Runs everything that ends in an output in the background."""
-        return self.env.execute_async(job_name or "emberflow agents")
+        """The same in the background."""
+        return self.env.execute_async(job_name or self._job_name)
+
+    @property
+    def _job_name(self) -> str:
+        return self._config.get(AgentConfigOptions.JOB_IDENTIFIER) or "emberflow agents"
 
 
 class Column:
@@ -184,16 +248,3 @@ class Column:
 
 def _first(pair: tuple[Any, Any]) -> Any:
     return pair[0]
-
-
-def _pair(number: int, item: object) -> tuple[Any, Any]:
-    shown = shorten(item)
-    found: Any = item if isinstance(item, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-    for key, value in (("key", "value"), ("k", "v")):
-        if value in found and set(found) <= {key, value}:
-            # An unlikely key: an input without a key must not collide with another one's.
-            return found.get(key, f"_input_{number}"), found[value]
-    raise InvalidArgument(
-        f"input {number} is {shown}",
-        way_out="from_list() takes items like {'key': 'ann', 'value': 'hello'}; the key may be left out",
-    )

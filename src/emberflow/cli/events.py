@@ -120,13 +120,12 @@ def _show(args: argparse.Namespace) -> int:
 
 def _trees(events: Iterable[LoggedEvent], args: argparse.Namespace) -> Iterator[str]:
     from emberflow.observability.event_reader import EventFilter
+    from emberflow.observability.event_runs import runs_of
     from emberflow.observability.event_view import tree_lines
 
-    runs: dict[tuple[str, str], list[LoggedEvent]] = {}
-    for event in events:
-        runs.setdefault((event["agent"], event["run"]), []).append(event)
+    runs = runs_of(events)
     wanted = EventFilter(type=args.type)
-    chosen = [run for run in runs.values() if any(map(wanted.matches, run))]
+    chosen = [run for run in runs if any(map(wanted.matches, run))]
     last = args.last or _LAST_RUNS
     for number, one in enumerate(chosen[-last:]):
         if number:

@@ -8,13 +8,15 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command
-from emberflow.cli.user_program import add_written_for, run_program
+from emberflow.cli.user_program import add_written_for, is_yaml, run_program
+from emberflow.cli.yaml_agents import explain_yaml, refuse_yaml_options
 
 EPILOG = f"""\
 examples:
   emberflow explain pipeline.py
   emberflow explain pipeline.py --format mermaid > pipeline.mmd
   emberflow explain pipeline.py --format json -- --input orders.csv
+  emberflow explain agents.yaml --agent helper
 
 The program runs up to its first execute(); nothing is read from a source and nothing is written.
 
@@ -28,12 +30,13 @@ def add_parser(subparsers: Any) -> None:
         "explain",
         "show what a program compiles to",
         EPILOG,
-        description="Compiles a program and prints its plan instead of running the job.",
+        description="Compiles a program, or the agents of a YAML file, and prints the plan instead of running the job.",
         usage="emberflow explain PROGRAM [options] [-- ARGUMENTS OF THE PROGRAM]",
     )
-    parser.add_argument("program", metavar="PROGRAM", help="the Python file")
+    parser.add_argument("program", metavar="PROGRAM", help="the Python file, or the YAML file with agents")
     parser.add_argument("--format", choices=("text", "mermaid", "json"), default="text", help="default: text")
     parser.add_argument("--engine", choices=("local", "spark"), help="compile for this engine")
+    parser.add_argument("--agent", metavar="NAME", help="only this agent of a YAML file")
     add_written_for(parser)
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
     parser.set_defaults(run=run)
@@ -43,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
     """Prints the plan; a program that never calls execute() is an error."""
     from emberflow.plan.explain_mode import Explained
 
+    if is_yaml(args.program):
+        return explain_yaml(args)
+    refuse_yaml_options(args)
     variables = {"EMBERFLOW_EXPLAIN": str(args.format)}
     if args.engine is not None:
         variables["EMBERFLOW_ENGINE"] = args.engine

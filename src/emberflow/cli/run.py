@@ -8,7 +8,8 @@ from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command
-from emberflow.cli.user_program import add_written_for, run_program
+from emberflow.cli.user_program import add_written_for, is_yaml, run_program
+from emberflow.cli.yaml_agents import add_yaml_options, refuse_yaml_options, run_yaml
 from emberflow.plan.job_contract import MADE
 
 EPILOG = f"""\
@@ -19,6 +20,8 @@ examples:
   emberflow run pipeline.py --from-savepoint savepoints/monday --checkpoint-dir state/new
   emberflow run --as pyflink job.py --engine local
   emberflow run pipeline.py --quiet -- --input orders.csv
+  emberflow run agents.yaml --input questions.jsonl --agent helper
+  emberflow run agents.yaml --input orders.jsonl --key customer --output answers.jsonl
 
 --parallelism, --checkpoint-dir and --from-savepoint override what the program sets; --engine and --master apply only where
 the program does not choose itself.
@@ -28,7 +31,7 @@ the program does not choose itself.
 NOTHING_EXECUTED = """\
 {program} ended without executing a job
   what to do: call env.execute() at the end of the program; if it does so only `if __name__ == "__main__"`, or on some \
-  condition, check that this line is reached"""
+condition, check that this line is reached"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -38,10 +41,10 @@ def add_parser(subparsers: Any) -> None:
         "run",
         "run a program",
         EPILOG,
-        description="Runs a Python program that builds a stream or an agent and executes it.",
+        description="Runs a Python program that builds a stream or an agent and executes it, or an agent described in YAML.",
         usage="emberflow run PROGRAM [options] [-- ARGUMENTS OF THE PROGRAM]",
     )
-    parser.add_argument("program", metavar="PROGRAM", help="the Python file")
+    parser.add_argument("program", metavar="PROGRAM", help="the Python file, or the YAML file with agents")
     parser.add_argument(
         "--engine",
         choices=("local", "spark"),
@@ -79,11 +82,15 @@ def add_parser(subparsers: Any) -> None:
     add_written_for(parser)
     parser.add_argument("--quiet", action="store_true", help="print only what the program prints")
     parser.add_argument("--traceback", action="store_true", help="show Python's traceback with an error")
+    add_yaml_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the program and returns its exit code."""
+    if is_yaml(args.program):
+        return run_yaml(args, environment_of(args))
+    refuse_yaml_options(args)
     before = MADE.copy()
     code = run_program(
         args.program,

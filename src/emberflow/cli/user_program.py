@@ -24,8 +24,9 @@ def add_written_for(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="written_for",
-        choices=("pyflink",),
-        help="the program was written for PyFlink: `import pyflink` resolves to emberflow",
+        choices=("pyflink", "flink-agents"),
+        help="the program was written for PyFlink or Flink Agents: `import pyflink` and `import flink_agents` resolve to "
+        "emberflow",
     )
 
 
@@ -38,10 +39,10 @@ def run_program(
     written_for: str | None = None,
 ) -> int:
     """Runs the program and returns its exit code. Errors of emberflow are printed without a traceback unless one is wanted."""
-    path = _checked(program)
-    with _as_python_would(path, program, arguments, variables), _resolving(written_for):
+    path = checked_program(program)
+    with as_python_would(path, program, arguments, variables), resolving(written_for, path):
         try:
-            runpy.run_path(program, run_name="__main__")
+            runpy.run_path(str(path), run_name="__main__")
         except EmberflowError as error:
             if show_traceback:
                 _print_traceback(error, path)
@@ -57,29 +58,45 @@ def run_program(
     return ExitCode.OK
 
 
-def _checked(program: str) -> Path:
+def is_yaml(program: str) -> bool:
+    """Whether the program is a YAML file with agents."""
+    return Path(program).suffix.lower() in (".yaml", ".yml")
+
+
+def checked_program(program: str) -> Path:
+    """The program's path; raises ProgramError if there is no such file."""
     path = Path(program)
     if path.is_dir():
-        raise ProgramError(f"{program} is a folder", way_out="name the Python file to run")
+        raise ProgramError(f"{program} is a folder", way_out="name the file to run")
     if not path.is_file():
         raise ProgramError(
             f"there is no program {program}", way_out=f"check the path; the current folder is {Path.cwd()}"
         )
-    return path
+    # Like Python: a program's `__file__` is absolute.
+    return path.absolute()
 
 
-def _resolving(written_for: str | None) -> AbstractContextManager[None]:
+def resolving(written_for: str | None, path: Path) -> AbstractContextManager[None]:
+    """While a program runs that was written for another library, its imports resolve to emberflow. Used inside of
+    `as_python_would`, which restores sys.path."""
     if written_for is None:
         return nullcontext()
-    from emberflow.compat.pyflink.finder import installed
+    from emberflow.compat.finder import installed, root_of_own_modules
+    from emberflow.compat.flink_agents.package import FLINK_AGENTS
+    from emberflow.compat.pyflink.package import PYFLINK
 
-    return installed()
+    package = FLINK_AGENTS if written_for == "flink-agents" else PYFLINK
+    root = root_of_own_modules(package, path.resolve())
+    if root is not None and str(root) not in sys.path:
+        sys.path.append(str(root))
+    return installed(package)
 
 
 @contextmanager
-def _as_python_would(
+def as_python_would(
     path: Path, program: str, arguments: Sequence[str], variables: Mapping[str, str]
 ) -> Generator[None]:
+    """What a program sees of this process: its arguments, its folder first on sys.path, EMBERFLOW_* variables."""
     saved_argv, saved_path = sys.argv, sys.path[:]
     saved_variables = {name: os.environ.get(name) for name in variables}
     sys.argv = [program, *arguments]

@@ -1,1 +1,1 @@
-"""Other libraries' names for what emberflow has, so that their programs run unchanged. Tables of names, nothing else."""
+"""Names of other libraries, mapped to emberflow's, so that programs written for them run unchanged. Tables of names only."""

@@ -99,7 +99,10 @@ class DataGeneratorSource(Source[T]):
             values: list[T] = []
             try:
                 # extend keeps the values before an error, so that they can still be delivered.
-                values.extend(map(self._function, range(first, behind, step)))
+                numbers = range(first, behind, step)
+                values.extend(map(self._function, numbers))
+                if len(values) < len(numbers):
+                    raise RuntimeError("it raised StopIteration")  # Which ends a map() without an error.
             except Exception as error:
                 failed = first + len(values) * step
                 yield Chunk(values, [failed, step])

@@ -99,6 +99,10 @@ class Sink(Generic[T]):
         engine, which checks the checkpoint directory immediately before."""
         self.commit(job_id, sink_id, epoch, prepared)
 
+    def finished(self, job_id: str, sink_id: str) -> None:
+        """Called when a job that cannot be continued has ended without a failure: it has neither a checkpoint directory nor a
+        savepoint. What was kept only to continue is no longer needed."""
+
     def deliver(self, batch: Batch, subtask: int) -> None:
         """For `to_client` sinks: receives committed records in the process that started the job."""
 

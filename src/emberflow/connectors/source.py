@@ -131,6 +131,10 @@ def read_between(
 def _safely(source: Source[Any], chunks: Iterator[Chunk[Any]], position: Position) -> Iterator[Chunk[Any]]:
     try:
         for chunk in chunks:
+            if chunk.timestamps is not None and len(chunk.timestamps) != len(chunk.values):
+                raise ValueError(
+                    f"a chunk has {len(chunk.values)} values and {len(chunk.timestamps)} timestamps"
+                )
             yield chunk
             position = chunk.position
     except (EmberflowError, KeyboardInterrupt, GeneratorExit):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidArgument, shorten
 from emberflow.event_time.clock import Interval, to_ms
 
 
@@ -46,6 +46,16 @@ class WatermarkGenerator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkAlignment:
+    """The sources of one group stay together in event time: one that is ahead of the slowest by more than the drift is not
+    read until the others have caught up."""
+
+    group: str
+    max_drift_ms: int
+    update_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkStrategy:
     """How a stream gets timestamps and watermarks. Frozen: every `with_…` returns a new strategy."""
 
@@ -53,6 +63,7 @@ class WatermarkStrategy:
     generator: Callable[[], WatermarkGenerator] | None = None
     assigner: Callable[[Any, int], int] | None = None
     idle_ms: int | None = None
+    alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -91,12 +102,33 @@ class WatermarkStrategy:
         return replace(self, assigner=timestamp_assigner)
 
     def with_watermark_alignment(
-        self, watermark_group: str, max_allowed_watermark_drift: Interval, update_interval: Interval = 1000
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Interval,
+        update_interval: Interval | None = 1000,
     ) -> WatermarkStrategy:
-        """Kept for PyFlink's programs: sources are not slowed down to keep their watermarks together."""
-        to_ms(max_allowed_watermark_drift, "max_allowed_watermark_drift")
-        to_ms(update_interval, "update_interval")
-        return self
+        """A source whose watermark is ahead of the lowest of its group by more than the drift is not read until the others
+        have caught up. Idle and finished sources hold nobody back. This bounds what joins and windows must keep while one
+        source is far behind; results are the same without it.
+
+        The local engine compares before each read, so `update_interval` has no effect; Spark and batch mode read all sources
+        without regard to each other. An empty group, a negative drift, an interval that is not positive, and two drifts for
+        one group raise `InvalidArgument`.
+        """
+        group: object = watermark_group
+        if not isinstance(group, str) or not group:
+            raise InvalidArgument(
+                f"watermark_group must be a string that is not empty, got {shorten(group)}",
+                way_out="give the sources that are to stay together the same name",
+            )
+        drift_ms = to_ms(max_allowed_watermark_drift, "max_allowed_watermark_drift")
+        if drift_ms < 0:
+            raise InvalidArgument(f"max_allowed_watermark_drift must not be negative, got {drift_ms} ms")
+        interval_ms = to_ms(1000 if update_interval is None else update_interval, "update_interval")
+        if interval_ms <= 0:
+            raise InvalidArgument(f"update_interval must be positive, got {interval_ms} ms")
+        alignment = WatermarkAlignment(group=group, max_drift_ms=drift_ms, update_interval_ms=interval_ms)
+        return replace(self, alignment=alignment)
 
     def with_idleness(self, idle_timeout: Interval) -> WatermarkStrategy:
         """A channel without records for this long no longer holds back the watermark of the others."""

@@ -7,7 +7,10 @@ An event class with annotated fields is a dataclass of its fields:
         reason: str = ""
 
 The operator assigns ids when an event is sent: they are derived from (key, input, ordinal), so a repeated run produces
-the same ids, and two events with equal contents never share one.
+the same ids, and two events with equal contents never share one. An id that is read before is assigned then
+(`events/event_ids.py`).
+
+Events have the methods of pydantic models (`events/model_shape.py`), without being models.
 """
 
 from __future__ import annotations
@@ -15,16 +18,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import json
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform, get_type_hints
+from uuid import UUID
 
-from emberflow.errors import InvalidAgent, InvalidArgument, describe_cause
+from emberflow.errors import InvalidAgent, InvalidArgument, shorten
+from emberflow.events.event_ids import EventId
+from emberflow.events.model_shape import ModelShape, rows_from_plain, without_models
 from emberflow.events.stored_types import stored_type
 
 E = TypeVar("E", bound="Event")
 
 
 _TAKEN = ("id", "type", "attributes", "upstream_event_id", "upstream_action_name")
+_ALIASES = {"upstream_event_id": "upstreamEventId", "upstream_action_name": "upstreamActionName"}
 
 
 def _is_class_variable(hint: Any) -> bool:
@@ -36,27 +44,64 @@ def _names(kind: Any) -> tuple[str, ...]:
     return tuple(item.name for item in dataclasses.fields(kind))
 
 
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except Exception:
+        # Annotations of events are for readers; only those that can be resolved convert anything.
+        return {}
+
+
 @stored_type()
 @dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
-class Event:
+class Event(ModelShape):
     """`type` determines which actions it triggers; `attributes` is its content."""
 
     EVENT_TYPE: ClassVar[str] = ""
+    _shape_aliases: ClassVar[Mapping[str, str]] = _ALIASES
     # Not annotated as fields: they belong to the occurrence, not to what an event class declares.
-    id = ""
+    if TYPE_CHECKING:
+        id = ""
+        upstream_event_id: str | None
+        upstream_action_name: str | None
+    else:
+        id = EventId()
+        upstream_event_id = None
+        upstream_action_name = None
     type = ""
-    upstream_event_id = ""
-    upstream_action_name = ""
 
-    def __init__(self, type: str, attributes: dict[str, Any] | None = None, id: str = "") -> None:
+    def __init__(
+        self, type: str, attributes: dict[str, Any] | None = None, id: str | UUID | None = None, **extra: Any
+    ) -> None:
         if not type:
             raise InvalidArgument(
                 "an event needs a type", way_out="Event(type='order_placed', attributes={...})"
             )
+        if attributes is not None and not isinstance(attributes, dict):
+            raise InvalidArgument(
+                f"the attributes of the event {type!r} are {shorten(attributes)}; they must be a dictionary",
+                way_out="Event(type='order_placed', attributes={'order': 3})",
+            )
         self.type = type
         self.attributes = {} if attributes is None else attributes
         if id:
-            self.id = id
+            self.id = str(id)
+        if extra:
+            self._take_extra(extra)
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        """Properties beside the attributes, as Flink Agents allows them, and the event that caused this one."""
+        names = {alias: name for name, alias in _ALIASES.items()}
+        for given, value in extra.items():
+            name = names.get(given, given)
+            near = [] if name in _TAKEN else get_close_matches(name, _TAKEN, 1, 0.8)
+            if near:
+                raise InvalidArgument(
+                    f"an event has no {given!r}; did you mean {near[0]!r}?",
+                    way_out="give a property of your own a name that is less like it",
+                )
+            self.__dict__[name] = value
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -80,7 +125,8 @@ class Event:
         if name == "attributes" and dataclasses.is_dataclass(self):
             found = self.__dict__
             return {
-                name: found[name] if name in found else getattr(self, name) for name in _names(type(self))
+                name: without_models(found[name] if name in found else getattr(self, name))
+                for name in _names(type(self))
             }
         raise AttributeError(f"{type(self).__name__!r} event has no attribute {name!r}", name=name, obj=self)
 
@@ -106,7 +152,10 @@ class Event:
             return event  # pyright: ignore[reportReturnType]
         made: Any = cls.__new__(cls)
         if dataclasses.is_dataclass(cls):
-            made = cls(**{item.name: event.attributes[item.name] for item in _given(cls, event)})
+            attributes = event.attributes
+            made = cls(
+                **{item.name: _typed(cls, item.name, attributes[item.name]) for item in _given(cls, event)}
+            )
         else:
             made.type = event.type
             made.attributes = event.attributes
@@ -120,24 +169,61 @@ class Event:
         return self
 
     @classmethod
-    def from_json(cls, json_str: str) -> Event:
+    def from_json(cls, json_str: str) -> Self:
         """Reads an event from JSON; raises `InvalidArgument`."""
         try:
-            data: Any = json.loads(json_str)
-            kind = data["type"]
-            if not kind:
-                raise ValueError("its type is empty")
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidArgument("this is not an event in JSON", cause=describe_cause(error)) from error
-        event = Event(type=kind, attributes=data.get("attributes") or {})
-        event.id = str(data.get("id") or "")
-        return event
+            return cls.model_validate_json(json_str)
+        except InvalidArgument as error:
+            raise InvalidArgument("this is not an event in JSON", cause=error.message) from error
+
+    def _shape_fields(self) -> dict[str, Any]:
+        fields = {"id": self.id, "type": self.type, "attributes": self.attributes, **self._extra()}
+        for name, alias in _ALIASES.items():
+            # Left out if there is none, and named as in Flink Agents' JSON.
+            if getattr(self, name):
+                fields[alias] = getattr(self, name)
+        return fields
+
+    def _extra(self) -> dict[str, Any]:
+        """Properties beside the attributes."""
+        declared = _names(type(self)) if dataclasses.is_dataclass(self) else ()
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in _TAKEN and name not in declared
+        }
+
+    @classmethod
+    def _from_shape(cls, fields: dict[str, Any]) -> Self:
+        data = dict(fields)
+        kind = data.pop("type", None) or cls.EVENT_TYPE
+        if not isinstance(kind, str) or not kind:
+            raise InvalidArgument(
+                f"this is not an event: {shorten(fields)}", cause="it needs a type, which is a string"
+            )
+        if "attributes" in data or not dataclasses.is_dataclass(cls):
+            attributes: Any = data.pop("attributes", None) or {}
+        else:
+            attributes = {name: data.pop(name) for name in _names(cls) if name in data}
+        if not isinstance(attributes, dict):
+            raise InvalidArgument(f"the attributes of an event are a dictionary, got {shorten(attributes)}")
+        event = Event(kind, rows_from_plain(attributes), **data)
+        return event if cls is Event else cls.from_event(event)  # pyright: ignore[reportReturnType]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced, as pydantic makes it; not validated. `deep` copies the attributes too."""
+        made = super().model_copy(deep=deep)
+        for name, value in (update or {}).items():
+            setattr(made, name, value)
+        return made
 
     def __eq__(self, other: object) -> bool:
         """Equal in type and contents; ids are ignored."""
         if not isinstance(other, Event):
             return NotImplemented
-        return self.type == other.type and self.attributes == other.attributes
+        if self.type != other.type or self.attributes != other.attributes:
+            return False
+        return self._extra() == other._extra()
 
     __hash__ = object.__hash__
 
@@ -224,6 +310,20 @@ class EventType:
     InputEvent = InputEvent.EVENT_TYPE
     OutputEvent = OutputEvent.EVENT_TYPE
     ErrorEvent = ErrorEvent.EVENT_TYPE
+    # Their classes are in `agents/built_in/`.
+    ChatRequestEvent = "_chat_request_event"
+    ChatResponseEvent = "_chat_response_event"
+    ToolRequestEvent = "_tool_request_event"
+    ToolResponseEvent = "_tool_response_event"
+    # Their classes are in `events/memory_events.py`.
+    ShortTermWriteEvent = "_short_term_write_event"
+    ShortTermReadEvent = "_short_term_read_event"
+    SensoryWriteEvent = "_sensory_write_event"
+    SensoryReadEvent = "_sensory_read_event"
+    LongTermUpdateEvent = "_long_term_update_event"
+    LongTermGetEvent = "_long_term_get_event"
+    LongTermSearchEvent = "_long_term_search_event"
+    AgentRunBeginEvent = "_agent_run_begin_event"
 
 
 def fields_of(kind: type[Event]) -> list[str] | None:
@@ -234,7 +334,17 @@ def fields_of(kind: type[Event]) -> list[str] | None:
         return ["action", "event", "error_type", "message", "attempts"]
     if dataclasses.is_dataclass(kind):
         return [item.name for item in dataclasses.fields(kind)]
-    return None
+    declared: tuple[str, ...] | None = getattr(kind, "ATTRIBUTES", None)
+    return None if declared is None else [*declared]
+
+
+def _typed(kind: Any, name: str, value: Any) -> Any:
+    """The value of an attribute as the event class declares it: plain data becomes a model again."""
+    if value.__class__ is dict:
+        validate: Any = getattr(_hints(kind).get(name), "model_validate", None)
+        if validate is not None:
+            return validate(value)
+    return value
 
 
 def _given(kind: Any, event: Event) -> list[dataclasses.Field[Any]]:

@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
+from operator import is_
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, TypeVar
 from uuid import UUID
@@ -22,8 +23,9 @@ from uuid import UUID
 from emberflow.errors import EmberflowError
 from emberflow.events.agent_events import Event
 from emberflow.events.codecs import decode, encode
+from emberflow.events.model_shape import is_model
 from emberflow.events.output_tag import OutputTag
-from emberflow.events.types.row import Row
+from emberflow.events.types.row import Row, shared_row
 
 E = TypeVar("E", bound=Event)
 
@@ -47,6 +49,31 @@ def copied(value: Any) -> Any:
         return _whole(value)
 
 
+def own(value: Any) -> Any:
+    """What a step emits in the place of a function's result whose class is not in `UNCHANGEABLE`: callers test that
+    themselves, without a call. Nearly all others are tuples and rows of plain values."""
+    kind = value.__class__
+    if kind is tuple:
+        for item in value:
+            if item.__class__ not in UNCHANGEABLE:
+                break
+        else:
+            return value
+        for item in value:
+            inner: Any = item.__class__
+            if inner not in UNCHANGEABLE and (
+                inner is not tuple or not UNCHANGEABLE.issuperset(map(type, item))
+            ):
+                return copied(value)
+        return value
+    if kind is Row:
+        for item in value._values:
+            if item.__class__ not in UNCHANGEABLE:
+                return copied(value)
+        return shared_row(value)
+    return copied(value)
+
+
 def is_changeable(value: Any) -> bool:
     """Whether a change of the value would be seen by whoever else has it, so that everybody needs a copy."""
     kind: Any = value.__class__
@@ -60,15 +87,7 @@ def extend_isolated(out: list[Any], results: Iterable[Any]) -> None:
     state or in itself, and change it before the records of the batch are processed downstream."""
     append = out.append
     for result in results:
-        if result.__class__ not in UNCHANGEABLE:
-            if result.__class__ is tuple:
-                for item in result:
-                    if item.__class__ not in UNCHANGEABLE:
-                        result = copied(result)
-                        break
-            else:
-                result = copied(result)
-        append(result)
+        append(result if result.__class__ in UNCHANGEABLE else own(result))
 
 
 def isolated(values: Any) -> list[Any]:
@@ -114,7 +133,8 @@ def walked_copy(value: Any) -> Any:
     if kind is tuple:
         for item in value:
             if item.__class__ not in UNCHANGEABLE:
-                return tuple([walked_copy(item) for item in value])
+                items = [walked_copy(item) for item in value]
+                return value if all(map(is_, items, value)) else tuple(items)
         return value
     if kind is list:
         return [item if item.__class__ in UNCHANGEABLE else walked_copy(item) for item in value]
@@ -138,6 +158,33 @@ def walked_copy(value: Any) -> Any:
     return _whole(value)
 
 
+def copied_without_models(value: Any) -> Any:
+    """A copy for the attributes of an event, in which pydantic models have become dictionaries."""
+    if value.__class__ in UNCHANGEABLE:
+        return value
+    try:
+        return plain_copy(value)
+    except RecursionError:
+        return _whole(value)
+
+
+def plain_copy(value: Any) -> Any:
+    """The same; raises RecursionError for a value that is nested too deeply, or contains itself."""
+    kind: Any = value.__class__
+    if kind is dict:
+        return {
+            name: item if item.__class__ in UNCHANGEABLE else plain_copy(item) for name, item in value.items()
+        }
+    if kind is list:
+        return [item if item.__class__ in UNCHANGEABLE else plain_copy(item) for item in value]
+    if kind is tuple:
+        for item in value:
+            if item.__class__ not in UNCHANGEABLE:
+                return tuple([plain_copy(item) for item in value])
+        return value
+    return value.model_dump() if is_model(kind) else walked_copy(value)
+
+
 def _whole(value: Any) -> Any:
     try:
         return copy.deepcopy(value)
@@ -155,7 +202,7 @@ def is_plain_event(kind: type[Any]) -> bool:
     return (
         issubclass(kind, Event)
         and kind.__new__ is object.__new__
-        and not any("__slots__" in base.__dict__ for base in kind.__mro__[:-1])
+        and not any(base.__dict__.get("__slots__") for base in kind.__mro__[:-1])
     )
 
 
@@ -168,7 +215,7 @@ def _is_plain_object(kind: type[Any]) -> bool:
         and "__dict__" in dir(kind)
         and kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ is object.__reduce__
-        and not any("__slots__" in base.__dict__ for base in kind.__mro__[:-1])
+        and not any(base.__dict__.get("__slots__") for base in kind.__mro__[:-1])
         and not any(
             hasattr(kind, name)
             for name in ("__deepcopy__", "__setstate__", "__getnewargs__", "__getnewargs_ex__")

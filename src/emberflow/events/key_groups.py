@@ -59,6 +59,11 @@ _TUPLE_HASH: Any = getattr(tuple, "__hash__")  # noqa: B009 - a type checker can
 
 
 def _of_other(key: Any) -> int:
+    if key.__class__.__module__ == "numpy" and hasattr(key, "item"):
+        # numpy.str_("x") equals "x", and both are one key wherever keys are compared.
+        plain = key.item()
+        if type(plain).__module__ != "numpy" and hash(plain) == hash(key) and plain == key:
+            return stable_hash(plain)
     if isinstance(key, Number):
         # A NaN equals nothing, not even itself; all of them share one group.
         return _mix(hash(key)) if key == key else 0x7FF80000

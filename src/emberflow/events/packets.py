@@ -17,10 +17,12 @@ from emberflow.events.batch import Batch
 from emberflow.events.codecs import CLOUDPICKLE, PICKLE, find_unserializable, unpickle
 
 VERSION = 2
+_WITH_ORIGINS = 3
+"""The same with one more field, for records with origins."""
 MAX_RECORDS = 50_000
 MAX_BYTES = 8 * 1024 * 1024
 """A packet with more records or bytes is split, so that no row grows without bound. A record is never split."""
-_NO_TIMESTAMP = {1: -(2**63) + 1, 2: -(2**63)}
+_NO_TIMESTAMP = {1: -(2**63) + 1, 2: -(2**63), 3: -(2**63)}
 """Stored instead of None, by version. No record has the second value, which Flink uses too."""
 
 
@@ -54,12 +56,15 @@ def encode_packet(packet: Packet) -> bytes:
         packet.watermark,
         packet.at_end,
     )
+    version = VERSION
+    if batch.origins is not None:
+        version, body = _WITH_ORIGINS, (*body, list(batch.origins))
     try:
-        return bytes((VERSION, PICKLE)) + pickle.dumps(body, 5)
+        return bytes((version, PICKLE)) + pickle.dumps(body, 5)
     except Exception:
         pass
     try:
-        return bytes((VERSION, CLOUDPICKLE)) + cloudpickle.dumps(body, 5)
+        return bytes((version, CLOUDPICKLE)) + cloudpickle.dumps(body, 5)
     except Exception as error:
         culprit = find_unserializable(list(batch.values))
         raise NotSerializable(
@@ -87,11 +92,11 @@ def encode_cut(batch: Batch, make: Callable[[Batch, bool], Packet]) -> Iterator[
 
 
 def _slice(batch: Batch, start: int, stop: int) -> Batch:
-    columns = (batch.values, batch.timestamps, batch.watermarks, batch.keys)
-    values, timestamps, watermarks, keys = (
+    columns = (batch.values, batch.timestamps, batch.watermarks, batch.keys, batch.origins)
+    values, timestamps, watermarks, keys, origins = (
         None if column is None else column[start:stop] for column in columns
     )
-    return Batch(values or [], timestamps, watermarks, keys)  # pyright: ignore[reportArgumentType]
+    return Batch(values or [], timestamps, watermarks, keys, origins)  # pyright: ignore[reportArgumentType]
 
 
 def decode_packet(data: bytes) -> Packet:
@@ -104,6 +109,9 @@ def decode_packet(data: bytes) -> Packet:
     try:
         # The record of a micro-batch contains packets: the previous version may have written them.
         body = unpickle(memoryview(data)[2:])
+        origins = None
+        if data[0] == _WITH_ORIGINS:
+            *body, origins = body
         edge, channel, sequence, values, keys, timestamps, watermarks, watermark, at_end = body
     except CheckpointError:
         raise
@@ -111,7 +119,9 @@ def decode_packet(data: bytes) -> Packet:
         raise CorruptData(
             f"a packet of {len(data)} bytes cannot be decoded", cause=describe_cause(error)
         ) from error
-    batch = Batch(values, _unpack_timestamps(timestamps, data[0]), _unpack_integers(watermarks), keys)
+    batch = Batch(
+        values, _unpack_timestamps(timestamps, data[0]), _unpack_integers(watermarks), keys, origins
+    )
     return Packet(edge, channel, sequence, batch, watermark, at_end)
 
 

@@ -1,9 +1,11 @@
 """Ids of an agent's runs, actions and durable calls: what they consist of, how they are formatted and parsed.
 
     run      <identity of the key>-<sequence number of the key's input>
-    event    <run>.<ordinal within the run>
+    event    <run>.<ordinal within the run>; <run>.<action>.<number within the action> if its id was read before it was sent
+             <run>.<action>.<kind> for memory events, <run>.begin for the beginning of a run
     action   <step>/<run>/<number within the run>/
-    call     <action><number within the action>
+    call     <action><number within the action>; within a branch, followed by .<number within the branch> and so on
+    sub-run  <run>~<number of the action>.<its number within the action>
     outcome  <action>end
 
 Ids are stored and sent as strings: in state, the call log, events and approvals. No other module knows their format.
@@ -15,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _OUTCOME = "end"
+_SUB_RUN = "~"
 
 
 class RunId(NamedTuple):
@@ -60,9 +63,19 @@ class CallId(NamedTuple):
     """The formatted id of the action: calls are looked up by it."""
     number: int | None
     """None for the outcome."""
+    parts: tuple[int, ...] = ()
+    """The position within a branch (several calls in a fixed order that share one number of the action), within a branch
+    of that branch, and so on; without ones at the end."""
 
     def __str__(self) -> str:
-        return format_outcome(self.action) if self.number is None else format_call(self.action, self.number)
+        if self.number is None:
+            return format_outcome(self.action)
+        return format_call(self.action, self.number, *self.parts)
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """The numbers of a call."""
+        return () if self.number is None else (self.number, *self.parts)
 
     @staticmethod
     def parse(text: str) -> CallId | None:
@@ -71,7 +84,10 @@ class CallId(NamedTuple):
         number = text[len(action) :]
         if number == _OUTCOME:
             return CallId(action, None)
-        return CallId(action, int(number)) if number.isdecimal() else None
+        first, *parts = number.split(".")
+        if not first.isdecimal() or not all(map(str.isdecimal, parts)) or (parts and int(parts[-1]) <= 1):
+            return None
+        return CallId(action, int(first), tuple(map(int, parts)))
 
 
 def format_run(key: str, sequence: int) -> str:
@@ -82,12 +98,39 @@ def format_event(run: str, ordinal: int) -> str:
     return f"{run}.{ordinal}"
 
 
+def format_early_event(run: str, action: int, number: int) -> str:
+    return f"{run}.{action}.{number}"
+
+
+def format_memory_event(run: str, action: int, kind: str) -> str:
+    """An action has at most one memory event of a kind; other events keep their ids, whether there are any or not."""
+    return f"{run}.{action}.{kind.strip('_')}"
+
+
+def format_begin_event(run: str) -> str:
+    return f"{run}.begin"
+
+
 def format_action(step: str, run: str, number: int) -> str:
     return f"{step}/{run}/{number}/"
 
 
-def format_call(action: str, number: int) -> str:
-    return f"{action}{number}"
+def format_call(action: str, number: int, *parts: int) -> str:
+    # The first call of a branch has the id of a call without a branch.
+    end = len(parts)
+    while end and parts[end - 1] == 1:
+        end -= 1
+    return f"{action}{number}" + "".join([f".{part}" for part in parts[:end]])
+
+
+def format_sub_run(run: str, number: int, path: tuple[int, ...]) -> str:
+    """A call of an agent within an action of a run: its number, and the numbers of the call."""
+    return f"{run}{_SUB_RUN}{number}.{'.'.join(map(str, path))}"
+
+
+def run_of(run: str) -> str:
+    """The run that a run is part of: itself, or the one in which an agent was called."""
+    return run.partition(_SUB_RUN)[0]
 
 
 def format_outcome(action: str) -> str:

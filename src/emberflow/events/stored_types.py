@@ -15,6 +15,7 @@ import copyreg
 import dataclasses
 import importlib
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from emberflow.errors import CorruptData
@@ -36,60 +37,91 @@ def _stays(module: str) -> Home:
 
 HOMES: dict[str, Home] = {
     "ActionOutcome": Home("emberflow.operators.agents.outcome", "emberflow.operators.agent_outcome"),
+    "AgentRunBeginEvent": _stays("emberflow.events.memory_events"),
     "CallRecord": Home("emberflow.operators.agents.calls.durable_calls", "emberflow.operators.durable"),
-    "ChatMessage": _stays("emberflow.agents.chat_message"),
-    "Checkpoint": _stays("emberflow.engines.local.checkpoints"),
+    "ChatMessage": Home("emberflow.agents.models.chat_message", "emberflow.agents.chat_message"),
+    "ChatRequestEvent": _stays("emberflow.agents.built_in.chat_events"),
+    "ChatResponseEvent": _stays("emberflow.agents.built_in.chat_events"),
+    "Checkpoint": Home(
+        "emberflow.engines.local.checkpointing.checkpoints", "emberflow.engines.local.checkpoints"
+    ),
     "CountWindow": _stays("emberflow.windowing.windows"),
     "Delayed": Home("emberflow.operators.agents.guards.delayed_events", "emberflow.operators.guard_timers"),
     "ErrorEvent": _stays("emberflow.events.agent_events"),
     "Event": _stays("emberflow.events.agent_events"),
-    "FarTimers": _stays("emberflow.operators.far_timers"),
     "Failure": Home("emberflow.operators.agents.guards.attempts", "emberflow.operators.agent_guards"),
+    "FarTimers": _stays("emberflow.operators.far_timers"),
     "Fields": _stays("emberflow.state.pages"),
     "GlobalWindow": _stays("emberflow.windowing.windows"),
     "HumanAnswer": Home("emberflow.operators.agents.guards.questions", "emberflow.operators.guard_approvals"),
+    "Image": Home("emberflow.agents.models.image", "emberflow.agents.image"),
     "InputEvent": _stays("emberflow.events.agent_events"),
     "Instant": _stays("emberflow.events.types.instant"),
     "ListKey": _stays("emberflow.events.list_keys"),
+    "LongTermGetEvent": _stays("emberflow.events.memory_events"),
+    "LongTermSearchEvent": _stays("emberflow.events.memory_events"),
+    "LongTermUpdateEvent": _stays("emberflow.events.memory_events"),
     "MemoryRef": _stays("emberflow.state.memory_object"),
-    "MessageRole": _stays("emberflow.agents.chat_message"),
+    "MessageRole": Home("emberflow.agents.models.chat_message", "emberflow.agents.chat_message"),
     "Node": _stays("emberflow.state.pages"),
     "OutputEvent": _stays("emberflow.events.agent_events"),
+    "OutputSchema": Home("emberflow.agents.models.output_schema", "emberflow.agents.output_schema"),
     "PageRef": _stays("emberflow.state.pages"),
     "PagedList": _stays("emberflow.state.paged_list"),
     "PagedMap": _stays("emberflow.state.paged_map"),
     "RowShape": _stays("emberflow.events.types.row"),
     "SavedScope": _stays("emberflow.operators.scope"),
+    "SensoryReadEvent": _stays("emberflow.events.memory_events"),
+    "SensoryWriteEvent": _stays("emberflow.events.memory_events"),
     "SharedKey": _stays("emberflow.state.entry"),
-    "SourceState": _stays("emberflow.engines.local.checkpoints"),
+    "ShortTermReadEvent": _stays("emberflow.events.memory_events"),
+    "ShortTermWriteEvent": _stays("emberflow.events.memory_events"),
+    "SourceState": Home(
+        "emberflow.engines.local.checkpointing.checkpoints", "emberflow.engines.local.checkpoints"
+    ),
     "StoredError": Home(
         "emberflow.operators.agents.calls.stored_errors", "emberflow.operators.stored_errors"
     ),
     "TimeWindow": Home("emberflow.windowing.windows", "emberflow.event_time.windows"),
-    "TokenUsage": _stays("emberflow.agents.token_usage"),
+    "TokenUsage": Home("emberflow.agents.models.token_usage", "emberflow.agents.token_usage"),
+    "ToolRequestEvent": _stays("emberflow.agents.built_in.tool_events"),
+    "ToolResponseEvent": _stays("emberflow.agents.built_in.tool_events"),
 }
 """By stable name, which is the name of the class."""
 
 
-MOVED = {
-    "emberflow.connectors.files.file_sink": "emberflow.connectors.file_sink",
-    "emberflow.connectors.files.file_sink_options": "emberflow.connectors.file_sink_options",
-    "emberflow.connectors.files.file_source": "emberflow.connectors.file_source",
-    "emberflow.connectors.files.stream_formats": "emberflow.connectors.stream_formats",
-    "emberflow.events.types.type_information": "emberflow.streams.types",
-    "emberflow.operators.agents.runner_context": "emberflow.operators.runner_context",
-    "emberflow.plan.agents.agent_plan": "emberflow.plan.agent_plan",
-    "emberflow.plan.agents.config": "emberflow.plan.agent_config",
-    "emberflow.plan.agents.guards": "emberflow.plan.agent_guards",
-    "emberflow.plan.agents.options": "emberflow.plan.agent_options",
-    "emberflow.plan.agents.resources": "emberflow.plan.resources",
-    "emberflow.plan.job_contract": "emberflow.plan.job",
-    "emberflow.streams.settings.checkpoint_config": "emberflow.streams.checkpoint_config",
-    "emberflow.testing.committed_files": "emberflow.testing.files",
-    "emberflow.testing.crashable_source": "emberflow.testing.source",
-    "emberflow.windowing.assigners": "emberflow.event_time.windows",
+MOVED: dict[str, tuple[str, ...]] = {
+    "emberflow.agents.frame_transform": ("emberflow.agents.with_agent",),
+    "emberflow.agents.models.chat_connection": ("emberflow.agents.chat_connection",),
+    "emberflow.agents.models.chat_model": ("emberflow.agents.chat_model",),
+    "emberflow.agents.models.model_shortcuts": ("emberflow.agents.model_shortcuts",),
+    "emberflow.agents.models.prompt_text": ("emberflow.agents.prompt", "emberflow.agents.prompt_text"),
+    "emberflow.agents.tools.function_tool": ("emberflow.agents.tool", "emberflow.agents.function_tool"),
+    "emberflow.agents.tools.tool_injection": ("emberflow.agents.tool_injection",),
+    "emberflow.connectors.files.file_sink": ("emberflow.connectors.file_sink",),
+    "emberflow.connectors.files.file_sink_options": ("emberflow.connectors.file_sink_options",),
+    "emberflow.connectors.files.file_source": ("emberflow.connectors.file_source",),
+    "emberflow.connectors.files.stream_formats": ("emberflow.connectors.stream_formats",),
+    "emberflow.events.types.type_information": ("emberflow.streams.types",),
+    "emberflow.operators.agents.runner_context": ("emberflow.operators.runner_context",),
+    "emberflow.operators.partitions.broadcast_state": ("emberflow.operators.broadcast_state",),
+    "emberflow.operators.partitions.operator_state": ("emberflow.operators.operator_state",),
+    "emberflow.plan.agents.agent_plan": ("emberflow.plan.agent_plan",),
+    "emberflow.plan.agents.config": ("emberflow.plan.agent_config",),
+    "emberflow.plan.agents.guards": ("emberflow.plan.agent_guards",),
+    "emberflow.plan.agents.options": ("emberflow.plan.agent_options",),
+    "emberflow.plan.agents.resources": ("emberflow.plan.resources",),
+    "emberflow.plan.job_contract": ("emberflow.plan.job",),
+    "emberflow.streams.functions.broadcast_functions": ("emberflow.streams.broadcast_functions",),
+    "emberflow.streams.functions.checkpointed_function": ("emberflow.streams.checkpointed_function",),
+    "emberflow.streams.functions.function": ("emberflow.streams.functions",),
+    "emberflow.streams.functions.join_functions": ("emberflow.streams.join_functions",),
+    "emberflow.streams.settings.checkpoint_config": ("emberflow.streams.checkpoint_config",),
+    "emberflow.testing.committed_files": ("emberflow.testing.files",),
+    "emberflow.testing.crashable_source": ("emberflow.testing.source",),
+    "emberflow.windowing.assigners": ("emberflow.event_time.windows",),
 }
-"""Modules with public classes that are rarely stored: where they are, and where they were. A user's function that is
+"""Modules with public classes that are rarely stored: where they are, and where they were, the oldest first. A user's function that is
 stored by value refers to the classes it uses, if only in an annotation such as `ctx: RunnerContext`."""
 
 
@@ -105,7 +137,7 @@ class StoredType:
 
 _registered: dict[str, StoredType] = {}
 _paths = {(home.before, name): home.module for name, home in HOMES.items()}
-_moved_from = {before: module for module, before in MOVED.items()}
+_moved_from = {before: module for module, earlier in MOVED.items() for before in earlier}
 
 
 def stored_type(
@@ -166,7 +198,10 @@ def class_before(module: str, name: str) -> Any:
     found = _paths.get((module, name)) or _moved_from.get(module)
     if found is None:
         return None
-    return getattr(importlib.import_module(found), name, None)
+    try:
+        return attrgetter(name)(importlib.import_module(found))
+    except AttributeError:
+        return None
 
 
 def stable_path(kind: Any) -> str:
@@ -176,7 +211,7 @@ def stable_path(kind: Any) -> str:
     home = HOMES.get(name)
     if home is not None and home.module == module:
         return f"{home.before}.{name}"
-    return f"{MOVED.get(module, module)}.{name}"
+    return f"{MOVED.get(module, (module,))[0]}.{name}"
 
 
 _Reduced = tuple[Any, ...]

@@ -1,7 +1,7 @@
 """Renders a record of the event log as one line of JSON. Works for any value; never raises.
 
-Line format 1, in this order: `v time agent key run kind id type upstream_id upstream_action attributes`, and for
-errors `action error`. Values that JSON lacks are converted: dataclasses and Pydantic models to objects, enums to their
+Line format 1, in this order: `v time agent key run kind id type upstream_id upstream_action attributes`, for errors
+`action error`, and `upstream_agent` before the attributes of an event that another agent caused. Values that JSON lacks are converted: dataclasses and Pydantic models to objects, enums to their
 values, times to ISO strings, everything else to its repr.
 
 Runs on the log's writer thread while the agent continues: containers are copied before they are traversed.
@@ -19,7 +19,8 @@ import pathlib
 import sys
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any, cast
 
@@ -35,7 +36,7 @@ from emberflow.observability.plain_line import (
     fast_dumps,
     time_text,
 )
-from emberflow.rendering.secret_names import MASK, is_hidden, scrub
+from emberflow.rendering.secret_names import MASK, is_hidden, scrub, shown_forms, without_values
 
 # Bounds for every level: structures that contain themselves many times over must not fill the disk.
 _DEEPEST = 100
@@ -67,6 +68,8 @@ class EventJson:
     """Renders records with one log's settings; used by one thread at a time."""
 
     def __init__(self, settings: EventLogSettings) -> None:
+        self._settings = settings
+        self._by_level: dict[str, EventJson] = {"": self, settings.level: self}
         everything = settings.level == VERBOSE
         self._max_string = sys.maxsize if everything else settings.max_string
         self._max_items = sys.maxsize if everything else settings.max_items
@@ -74,14 +77,28 @@ class EventJson:
         self._max_values = _MOST_VALUES if everything else _MOST_VALUES_STANDARD
         self._left = self._max_values
         self._path: set[int] = set()
+        self._secrets: tuple[str, ...] = ()
+        """The values to mask in the current line."""
         self._plain = PlainLines(self._max_string, self._max_items, self._max_depth)
 
     def line(self, record: EventRecord) -> bytes:
         """The record as JSON with a line break."""
+        if record.level:
+            return self._at(record.level)._line(record)
+        return self._line(record)
+
+    def _at(self, level: str) -> EventJson:
+        found = self._by_level.get(level)
+        if found is None:
+            found = self._by_level[level] = EventJson(replace(self._settings, level=level))
+        return found
+
+    def _line(self, record: EventRecord) -> bytes:
         try:
             ready = self._plain.line(record)
-            if ready is not None:
+            if ready is not None and not (record.secrets and _may_contain(ready, record.secrets)):
                 return ready
+            self._secrets = shown_forms(record.secrets) if record.secrets else ()
             self._left = self._max_values
             self._path.clear()
             return encode(self._content(record)) + b"\n"
@@ -97,11 +114,13 @@ class EventJson:
             "key": self._key(record.key),
             "run": _exact(record.run_id),
             "kind": _exact(record.kind),
-            "id": "" if event is None else _exact(event.id),
+            "id": "" if event is None else _exact(event.__dict__.get("id", "")),
             "type": "" if event is None else _exact(event.type),
-            "upstream_id": "" if event is None else _exact(event.upstream_event_id),
-            "upstream_action": "" if event is None else _exact(event.upstream_action_name),
+            "upstream_id": "" if event is None else _exact(event.upstream_event_id or ""),
+            "upstream_action": "" if event is None else _exact(event.upstream_action_name or ""),
         }
+        if record.origin is not None:
+            content["upstream_agent"], content["upstream_id"] = map(_exact, record.origin)
         if record.kind == "error":
             content["action"] = _exact(record.action)
             content["error"] = self._text(_exact(record.error), clean=True)
@@ -111,19 +130,23 @@ class EventJson:
 
     def _key(self, key: Any) -> Any:
         # Never truncated: readers filter by it.
-        if type(key) in (str, bool) or key is None:
+        if type(key) is str:
+            return without_values(key, self._secrets)
+        if type(key) is bool or key is None:
             return key
         if type(key) in (int, float):
             return self.value(key, 0)
         if type(key) in (list, tuple, dict):
-            return EventJson(_EVERYTHING).value(key, 0)
-        return scrub(_repr(key))
+            whole = EventJson(_EVERYTHING)
+            whole._secrets = self._secrets
+            return whole.value(key, 0)
+        return scrub(without_values(_repr(key), self._secrets))
 
     def value(self, value: Any, depth: int) -> Any:
         """Converts any value to plain data."""
         kind = cast("Any", type(value))
         if kind is str:
-            plain = len(value) <= self._max_string and value[:1] not in MAY_HOLD_SECRETS
+            plain = len(value) <= self._max_string and value[:1] not in MAY_HOLD_SECRETS and not self._secrets
             return value if plain else self._text(value)
         if value is None or kind is bool:
             return value
@@ -187,7 +210,7 @@ class EventJson:
                 shown["…"] = f"… (+{len(pairs) - position} entries)"
                 break
             self._left -= 1
-            full = name if type(name) is str else _name(name)
+            full = without_values(name if type(name) is str else _name(name), self._secrets)
             text = full if len(full) <= self._max_string else self._text(full)
             if text in shown:  # 1 and "1", or two long names with the same prefix.
                 text = f"{text} ({position})"
@@ -213,6 +236,8 @@ class EventJson:
         return shown
 
     def _text(self, text: str, *, clean: bool = False) -> str:
+        # Before truncation: half of a secret would not be recognized.
+        text = without_values(text, self._secrets)
         cut = text[: self._max_string]
         # After truncation, so that the pattern sees no more than a line may hold; it handles strings that end in a value.
         if clean or cut[:1] in MAY_HOLD_SECRETS:
@@ -221,6 +246,8 @@ class EventJson:
         return cut if more <= 0 else f"{cut}… (+{more} chars)"
 
     def _bytes(self, value: bytes) -> str:
+        for secret in self._secrets:
+            value = value.replace(secret.encode(errors="surrogatepass"), MASK.encode())
         limit = self._max_string if self._max_string == sys.maxsize else self._max_string // 4 * 3
         more = len(value) - limit
         text = "base64:" + base64.b64encode(value[:limit]).decode()
@@ -230,6 +257,17 @@ class EventJson:
 _EVERYTHING = EventLogSettings(
     directory="", level=VERBOSE, max_string=1, max_items=1, max_depth=1, max_file_bytes=1, max_files=1
 )
+
+
+def _may_contain(line: bytes, secrets: Collection[str]) -> bool:
+    """Whether a line of JSON may contain one of these values; says yes for those that JSON escapes."""
+    return any(
+        not (secret.isascii() and secret.isprintable())
+        or '"' in secret
+        or "\\" in secret
+        or secret.encode() in line
+        for secret in tuple(secrets)
+    )
 
 
 def _exact(value: Any) -> str:

@@ -26,7 +26,18 @@ _CHUNK = 64 * 1024
 _LONGEST_LINE = 64 * 1024 * 1024
 _SEGMENT = re.compile(r"(.*)-\d{6}\.jsonl")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-_TEXTS = ("agent", "run", "kind", "id", "type", "upstream_id", "upstream_action", "action", "error")
+_TEXTS = (
+    "agent",
+    "run",
+    "kind",
+    "id",
+    "type",
+    "upstream_id",
+    "upstream_action",
+    "upstream_agent",
+    "action",
+    "error",
+)
 _TYPES = {"InputEvent": EventType.InputEvent, "OutputEvent": EventType.OutputEvent}
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from emberflow.errors import InvalidArgument
 from emberflow.events.agent_events import Event
+from emberflow.events.batch import Origin
 
 STANDARD = "STANDARD"
 VERBOSE = "VERBOSE"
@@ -14,7 +16,7 @@ VERBOSE = "VERBOSE"
 
 @dataclass(slots=True)
 class EventRecord:
-    """One thing that happened in an agent's run: an event that was sent, or an action that failed."""
+    """One thing that happened in an agent's run: an event that was sent, an action that failed, a call of a model or tool."""
 
     time_ms: int
     agent: str
@@ -22,9 +24,15 @@ class EventRecord:
     run_id: str
     event: Event | None
     kind: str
-    """`event` or `error`."""
+    """`event`, `error`, `call`, or `reused` for a call that was answered from the call log."""
     error: str = ""
     action: str = ""
+    level: str = ""
+    """The level of the event's type; empty: that of the log."""
+    origin: Origin | None = None
+    """The event of another agent that caused this one."""
+    secrets: Collection[str] = ()
+    """Values that are masked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from emberflow.events.run_ids import run_of
 from emberflow.observability.event_reader import LoggedEvent, key_text
 from emberflow.observability.terminal_text import Color, fit, pad, paint, width_of
 from emberflow.rendering.plain_text import clean
+
+REUSED = "reused"
+CALLS = ("call", REUSED)
+"""The kinds of entries that are calls of models and tools."""
 
 _SAMPLE = 500
 _TIME_WIDTH = len("07-31 12:00:00.000")
@@ -119,7 +124,8 @@ def table_lines(events: Iterable[LoggedEvent], *, width: int, color: bool) -> It
 
 
 def tree_lines(run: list[LoggedEvent], *, width: int, color: bool) -> Iterator[str]:
-    """One run: its input, the actions each event triggered, what they sent, and what failed."""
+    """One run: its input, the actions each event triggered, the models, tools and agents they called, what they sent, and
+    what failed."""
     yield _run_header(run, width, color)
     children: dict[str, list[int]] = {}
     ids = {
@@ -215,7 +221,10 @@ def _node_text(event: LoggedEvent, start: float, width: int, color: bool) -> str
         return paint(
             fit("error: " + short_attributes(event, max(width, 1)), max(width, 1)), Color.RED, enabled=color
         )
-    kind = fit(clean(event["type"]), max(width, 1))
+    if event["kind"] in CALLS:
+        return _call_text(event, width, color)
+    called = event["upstream_agent"] or event["run"] != run_of(event["run"])
+    kind = fit(clean(f"{event['agent']}: {event['type']}" if called else event["type"]), max(width, 1))
     after = f"  +{_milliseconds(event) - start:.0f} ms"
     room = width - width_of(kind) - len(after) - 2
     attributes = "  " + short_attributes(event, room) if room >= 8 and event["attributes"] else ""
@@ -223,12 +232,36 @@ def _node_text(event: LoggedEvent, start: float, width: int, color: bool) -> str
     return paint(kind, Color.CYAN, enabled=color) + attributes + paint(tail, Color.DIM, enabled=color)
 
 
+def _call_text(event: LoggedEvent, width: int, color: bool) -> str:
+    """A call of a model or a tool: `tool 'add'  3 ms  arguments={"a":1}`."""
+    found = dict(event["attributes"])
+    parts = [f"{found.pop('ms', 0)} ms"]
+    tokens = found.pop("total_tokens", None)
+    if tokens is not None:
+        parts.append(f"{tokens} tokens")
+        found.pop("prompt_tokens", None)
+        found.pop("completion_tokens", None)
+    if event["kind"] == REUSED:
+        parts.append("answered from the log")
+    error = found.pop("error", None)
+    parts += [f"{clean(name)}={clean(_short_json(value, max(width, 1)))}" for name, value in found.items()]
+    if error is not None:
+        parts.append(f"error: {clean_lines(str(error))[0]}")
+    name = fit(clean(event["type"]), max(width, 1))
+    rest = "  " + fit("  ".join(parts), max(width - width_of(name) - 2, 1))
+    tone = Color.RED if error is not None else Color.DIM
+    return paint(name, Color.BOLD, enabled=color) + paint(rest, tone, enabled=color)
+
+
 def _run_header(run: list[LoggedEvent], width: int, color: bool) -> str:
     first = run[0]
     errors = sum(event["kind"] == "error" for event in run)
-    events = len(run) - errors
+    calls = sum(event["kind"] in CALLS for event in run)
+    events = len(run) - errors - calls
     took = max(_milliseconds(event) for event in run) - _milliseconds(first)
     what = f"{events} event{'' if events == 1 else 's'}"
+    if calls:
+        what += f", {calls} call{'' if calls == 1 else 's'}"
     if errors:
         what += f", {errors} error{'' if errors == 1 else 's'}"
     text = f"run {first['run'] or '(none)'}  {short_time(first)}  {what}, {took:.0f} ms  agent {first['agent']}  key {key_text(first['key'])}"

@@ -83,7 +83,12 @@ class PlainLines:
     def line(self, record: EventRecord) -> bytes | None:
         """The line of an event of small plain values; None for all others."""
         event, key = record.event, record.key
-        if event is None or record.kind != "event" or type(key) not in (str, int):
+        if (
+            event is None
+            or record.kind != "event"
+            or record.origin is not None
+            or type(key) not in (str, int)
+        ):
             return None
         attributes = event.attributes
         # The check must not cost more than writing: a structure may contain itself many times over.
@@ -93,7 +98,7 @@ class PlainLines:
         try:
             return (
                 f'{self._head(record)}"key":{_quoted(key) if type(key) is str else key},"run":{_quoted(record.run_id)},'
-                f'"kind":"event","id":{_quoted(event.id)},{self._origin(event)}"attributes":{_json_text(attributes)}}}\n'
+                f'"kind":"event","id":{_quoted(event.__dict__.get("id", ""))},{self._origin(event)}"attributes":{_json_text(attributes)}}}\n'
             ).encode()
         except (TypeError, ValueError, RuntimeError):
             # An unpaired surrogate, a subclass of str, or a dict that the agent is changing right now.
@@ -109,13 +114,13 @@ class PlainLines:
 
     def _origin(self, event: Event) -> str:
         """Type and origin of the event; an agent has few combinations."""
-        kind = (event.type, event.upstream_action_name)
+        kind = (event.type, event.upstream_action_name or "")
         fixed = self._origins.get(kind)
         if fixed is None:
             if len(self._origins) >= 1_000:
                 self._origins.clear()
-            fixed = self._origins[kind] = (_quoted(event.type), _quoted(event.upstream_action_name))
-        return f'"type":{fixed[0]},"upstream_id":{_quoted(event.upstream_event_id)},"upstream_action":{fixed[1]},'
+            fixed = self._origins[kind] = (_quoted(kind[0]), _quoted(kind[1]))
+        return f'"type":{fixed[0]},"upstream_id":{_quoted(event.upstream_event_id or "")},"upstream_action":{fixed[1]},'
 
     def _is_plain(self, value: Any, depth: int) -> bool:
         """Whether JSON accepts the value unchanged: nothing to truncate, mask or convert."""

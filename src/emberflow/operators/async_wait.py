@@ -42,10 +42,18 @@ async def call_with_retry(call: Callable[[Any], Any], value: Any, timeout_ms: in
             await asyncio.sleep(retry.delay_before(attempt))
 
     waiting = attempts()
-    result, failure = await (waiting if timeout_ms <= 0 else asyncio.wait_for(waiting, timeout_ms / 1000))
+    try:
+        result, failure = await (waiting if timeout_ms <= 0 else asyncio.wait_for(waiting, timeout_ms / 1000))
+    except TimeoutError:
+        # Not the function's own, which is among the results.
+        raise CallTimedOut(f"no answer within {timeout_ms} ms") from None
     if failure is not None:
         raise failure
     return result
+
+
+class CallTimedOut(TimeoutError):
+    """The step's timeout, unlike a TimeoutError that the function raised."""
 
 
 class _Segment:
@@ -107,7 +115,7 @@ class AsyncWaitOperator(Operator):
     def close(self) -> None:
         close_function(self._function)
 
-    def reset(self) -> None:
+    def reset(self, channel: int | None = None, start: Any = None) -> None:
         """Another channel or another micro-batch starts: the event time that the previous one had reached does not count."""
         if not self._segments:
             self._seen_watermark = MIN_WATERMARK
@@ -116,11 +124,17 @@ class AsyncWaitOperator(Operator):
         # In batch mode event time advances only at the end of the input: nothing can be overtaken before.
         timestamps, watermarks = batch.timestamps, None if self._batch_mode else batch.watermarks
         for i, value in enumerate(batch.values):
-            if watermarks is not None and watermarks[i] > self._seen_watermark:
+            if self.in_turn:
+                self._seen_watermark = MIN_WATERMARK if watermarks is None else watermarks[i]
+            elif watermarks is not None and watermarks[i] > self._seen_watermark:
                 self._seen_watermark = watermarks[i]
             self._start(value, None if timestamps is None else timestamps[i], self._segment())
 
     def on_watermark(self, watermark: int) -> None:
+        if self.in_turn:
+            # It takes effect when all results of the micro-batch were received.
+            self.output.watermark(watermark)
+            return
         if self._batch_mode and watermark != MAX_WATERMARK:
             return
         self._seen_watermark = max(self._seen_watermark, watermark)
@@ -132,7 +146,7 @@ class AsyncWaitOperator(Operator):
     def _segment(self) -> _Segment:
         """The segment of the next record."""
         segments, watermark = self._segments, self._seen_watermark
-        if self._ordered or not segments or watermark > segments[-1].watermark:
+        if self._ordered or not segments or watermark != segments[-1].watermark:
             segments.append(_Segment(watermark))
         return segments[-1]
 
@@ -143,21 +157,20 @@ class AsyncWaitOperator(Operator):
         def done(results: Any, error: BaseException | None) -> None:
             self.in_flight -= 1
             method = "async_invoke()"
-            if isinstance(error, TimeoutError) and self._on_timeout is not None:
+            if isinstance(error, CallTimedOut) and self._on_timeout is not None:
                 method = "timeout()"
                 try:
                     results, error = self._on_timeout(value), None
                 except BaseException as failure:
                     error = failure
-            if isinstance(error, TimeoutError) and not str(error):
-                error = TimeoutError(f"no answer within {self._timeout_ms} ms")
             if error is None and not isinstance(results, list):
                 error = self._not_a_list(method, results)
             if error is not None:
                 raise self.step.failed(value, error) from error
             segment.in_flight -= 1
             found = cast(list[Any], results)
-            segment.values.extend(found)
+            # The function may keep them, in a cache for instance.
+            self.isolation.extend(segment.values, found)
             segment.stamps.extend([stamp] * len(found))
             self._emit_finished(segment)
 

@@ -10,17 +10,17 @@ from emberflow.errors import NotSerializable, describe_cause
 from emberflow.event_time.clock import Clock
 from emberflow.operators.agents.agent_operator import AgentOperator
 from emberflow.operators.async_wait import AsyncWaitOperator
-from emberflow.operators.broadcast import BroadcastOperator, KeyedBroadcastOperator
 from emberflow.operators.contexts import PlainContext
 from emberflow.operators.joins.interval_join import IntervalJoinOperator
 from emberflow.operators.keyed_process import KeyedProcessOperator
 from emberflow.operators.operator import Operator, Step
-from emberflow.operators.partitioned import CoProcessOperator
+from emberflow.operators.partitions.broadcast import BroadcastOperator, KeyedBroadcastOperator
+from emberflow.operators.partitions.partitioned import CoProcessOperator
 from emberflow.operators.reduce import FinalReduceOperator, ReduceOperator
 from emberflow.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, ProcessOperator
-from emberflow.operators.timestamp_assigner import TimestampsOperator
-from emberflow.operators.typed_output import output_of
-from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
+from emberflow.operators.typed_output import isolation_of, output_of
+from emberflow.operators.watermarks.timestamp_assigner import TimestampsOperator
+from emberflow.operators.watermarks.watermark_generator import WatermarkGeneratorOperator
 from emberflow.operators.windows.aligned_windows import AlignedWindowOperator
 from emberflow.operators.windows.pane_windows import PaneWindowOperator
 from emberflow.operators.windows.session_windows import SessionWindowOperator
@@ -50,7 +50,7 @@ def make_operator(node: StreamNode, clock: Clock, *, batch: bool = False) -> Ope
     step, kind = step_of(node), type(node.spec)
     make = _BATCH_MAKERS.get(kind, _MAKERS[kind]) if batch else _MAKERS[kind]
     operator = make(step, _own_copy(node), clock)
-    operator.output = output_of(node, step)
+    operator.output, operator.isolation = output_of(node, step), isolation_of(node)
     return operator
 
 
@@ -128,6 +128,7 @@ _MAKERS: dict[type[Spec], _Make] = {
 }
 
 _BATCH_MAKERS: dict[type[Spec], _Make] = {
+    TimestampsSpec: lambda step, spec, _: TimestampsOperator(step, spec.strategy, batch_mode=True),
     ReduceSpec: lambda step, spec, _: FinalReduceOperator(step, spec.function, spec.combine),
     IntervalJoinSpec: lambda step, spec, _: IntervalJoinOperator(step, spec, batch=True),
 }

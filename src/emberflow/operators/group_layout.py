@@ -16,7 +16,7 @@ from emberflow.event_time.clock import Clock
 from emberflow.events.codecs import encode
 from emberflow.events.key_groups import stable_hash
 from emberflow.operators.scope import SavedScope, Scope
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.state.blame import decode_state, unserializable_state
 from emberflow.state.entry import Entry
 

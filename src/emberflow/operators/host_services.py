@@ -31,6 +31,10 @@ class CallService(Protocol):
         """Runs a blocking function outside of the event loop, in one of at most `threads` threads."""
         ...
 
+    def wait_for(self, call: Callable[[], Any]) -> Any:
+        """Runs a coroutine to its end while the calling thread waits, and returns its result."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostServices:
@@ -39,6 +43,9 @@ class HostServices:
     clock: Clock
     batch: bool = False
     """Whether the job runs in BATCH mode, where some steps only emit their final results."""
+    in_turn: bool = False
+    """Whether a task of a keyed stage serves one group of keys after another. What is chained behind the keyed step then sees
+    event time advance between micro-batches only: the watermark that one group has reached may be ahead of the next one's records."""
     reads_all_tasks: bool = True
     """Whether a task that is restarted finds what all tasks of its step had stored."""
     calls: CallService | None = None

@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from emberflow.errors import shorten
-from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from emberflow.events.copies import extend_isolated
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, Origin
 from emberflow.operators.operator import Operator, Step
 from emberflow.operators.scope import Scope
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.state.entry import Cursor
 from emberflow.state.ttl_handles import expire
 
@@ -39,7 +38,7 @@ class KeyedOperator(Operator):
 
     def __init__(self, step: Step) -> None:
         super().__init__(step)
-        self.cursor = Cursor()
+        self.cursor = Cursor(step.name)
         self.scope: Scope = None  # pyright: ignore[reportAttributeAccessIssue]
         self.input_of: dict[int, int] = {}
         """exchange -> input of the step (0, or 1 for the second stream of a connect)"""
@@ -47,8 +46,11 @@ class KeyedOperator(Operator):
         """Called when the scope's input has ended."""
         self.on_timer_set: Callable[[], None] = lambda: None
         """Called when a processing-time timer was set by the end of a call, which the engine does not see."""
+        self.check_canceled: Callable[[], None] = lambda: None
+        """Set by an engine that cannot interrupt a running step: raises if the job is to end now."""
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
+        self._origins: list[Origin | None] | None = None
         self._watermarks: list[int] = []
 
     # implemented by the kinds of keyed steps
@@ -72,6 +74,11 @@ class KeyedOperator(Operator):
         cursor.dropped = scope.dropped
         cursor.cleanup = scope.cleanup
         scope.pageable = cursor.pageable
+        if scope.forms is None:
+            scope.forms = {}
+            expires = scope.cleanup.next_time() is not None
+            cursor.forms.check_unnamed(scope.entries, expires=expires)
+        cursor.forms.enter(scope.forms)
 
     def enter_unfilled(self, scope: Scope) -> None:
         """Enters a scope that is still being filled with restored state: functions must not read it yet."""
@@ -108,10 +115,11 @@ class KeyedOperator(Operator):
             self.on_watermark(merged)
 
     def on_watermark(self, watermark: int) -> None:
+        before = self.scope.watermark
         self.advance(watermark)
         if watermark == MAX_WATERMARK:
-            self._end()
-            self.advance(watermark)
+            self._end(before)
+            self._fire_event_timers(watermark, before)
         self.flush()
         self.output.watermark(watermark)
         if watermark == MAX_WATERMARK:
@@ -165,24 +173,36 @@ class KeyedOperator(Operator):
 
     def advance(self, watermark: int) -> None:
         """Sets event time and fires the timers that are due. Their results are emitted before the watermark."""
-        scope = self.scope
-        before = scope.watermark
-        scope.watermark = watermark
-        timers = scope.event_timers
+        before = self.scope.watermark
+        self.scope.watermark = watermark
+        self._fire_event_timers(watermark, before)
+
+    def _fire_event_timers(self, watermark: int, before: int) -> None:
+        timers = self.scope.event_timers
+        ends = watermark == MAX_WATERMARK
         due = timers.pop_due(watermark)
         while due is not None:
+            if ends:
+                # At the end of event time, a timer that registers itself again fires forever, as in Flink.
+                self.check_canceled()
             self._fire(self.on_event_timer, *due, before)
             due = timers.pop_due(watermark)
 
     def collect(self, results: Any, timestamp: int | None, watermark: int) -> None:
-        """Adds what a user's function returned to what the step emits next; mutable values are copied."""
+        """Adds what a user's function returned to what the step emits next; mutable values are copied, unless
+        the program reuses objects."""
         before = len(self._values)
-        extend_isolated(self._values, results)
+        self.isolation.extend(self._values, results)
         self._stamp(len(self._values) - before, timestamp, watermark)
 
-    def collect_owned(self, results: Any, timestamp: int | None, watermark: int) -> None:
+    def collect_owned(
+        self, results: Any, timestamp: int | None, watermark: int, origins: Sequence[Origin] | None = None
+    ) -> None:
         """The same for values that neither a function nor the state holds any more."""
         before = len(self._values)
+        if origins is not None:
+            known = self._origins or []
+            self._origins = [*known, *[None] * (before - len(known)), *origins]
         self._values.extend(results)
         self._stamp(len(self._values) - before, timestamp, watermark)
 
@@ -201,8 +221,15 @@ class KeyedOperator(Operator):
         timestamps, watermarks = self._timestamps, self._watermarks
         self._values, self._timestamps, self._watermarks = [], [], []
         timed = any(stamp is not None for stamp in timestamps)
+        if self.in_turn:
+            watermarks = [self.scope.loaded_at] * len(values)
         moving = watermarks[-1] != MIN_WATERMARK
-        self.output.mixed(Batch(values, timestamps if timed else None, watermarks if moving else None))
+        origins, self._origins = self._origins, None
+        if origins is not None:
+            origins.extend([None] * (len(values) - len(origins)))
+        self.output.mixed(
+            Batch(values, timestamps if timed else None, watermarks if moving else None, None, origins)
+        )
 
     def _fire(self, handler: Callable[[int, Any, int], None], time_ms: int, key: Any, watermark: int) -> None:
         self.cursor.key = key
@@ -221,9 +248,12 @@ class KeyedOperator(Operator):
             self._fire(self.on_processing_timer, *due, scope.watermark)
             due = timers.pop_due(now_ms)
 
-    def _end(self) -> None:
+    def _end(self, before: int) -> None:
         """The input has ended: pending processing-time timers fire once, early; timers that they register are dropped,
-        because a timer that registers itself again would keep a bounded job running forever."""
+        because a timer that registers itself again would keep a bounded job running forever.
+
+        Their results are emitted with the watermark `before` the end, as those of event-time timers: a record that
+        carried the end would end the steps behind before their input has ended."""
         scope = self.scope
         scope.ended = True
         pending = scope.processing_timers.pending()
@@ -232,7 +262,7 @@ class KeyedOperator(Operator):
                 scope.processing_timers.delete(time_ms, key)
         for time_ms, keys in pending:
             for key in keys:
-                self._fire(self.on_processing_timer, time_ms, key, scope.watermark)
+                self._fire(self.on_processing_timer, time_ms, key, before)
         for time_ms, keys in scope.processing_timers.pending():
             for key in keys:
                 scope.processing_timers.delete(time_ms, key)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
-from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.events.copies import UNCHANGEABLE, copied
+from emberflow.events.batch import Batch, marks_of
+from emberflow.events.copies import UNCHANGEABLE
 from emberflow.operators.contexts import ElementContext, TimeDomain
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, open_function
@@ -44,7 +44,7 @@ class KeyedProcessOperator(KeyedOperator):
     def _process_untimed(self, batch: Batch, call: Process) -> None:
         scope, cursor, context = self.scope, self.cursor, self._context
         known, found, out, append = scope.entries.get, scope.entry, self._values, self._values.append
-        context._element_timestamp = None
+        own, context._element_timestamp = self.isolation.own, None
         emptied: list[Any] = []
         start = len(out)
         key: Any = None
@@ -58,19 +58,9 @@ class KeyedProcessOperator(KeyedOperator):
                 cursor.entry = entry
                 results = call(value, context)
                 if results is not None:
-                    # As `extend_isolated`, without a call per record.
+                    # As `collect`, without a call per record.
                     for result in results:
-                        if result.__class__ is tuple:
-                            for item in result:
-                                if item.__class__ not in UNCHANGEABLE:
-                                    append(copied(result))
-                                    break
-                            else:
-                                append(result)
-                        elif result.__class__ in UNCHANGEABLE:
-                            append(result)
-                        else:
-                            append(copied(result))
+                        append(result if result.__class__ in UNCHANGEABLE else own(result))
                 if not entry:
                     emptied.append(key)
         except BaseException as error:
@@ -85,10 +75,10 @@ class KeyedProcessOperator(KeyedOperator):
         known, found, current = scope.entries.get, scope.entry, scope.watermark
         emptied: list[Any] = []
         value: Any = None
-        stamps = repeat(None) if batch.timestamps is None else batch.timestamps
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        stamps = batch.stamps()
+        marks = marks_of(watermarks, batch)
         try:
-            for key, value, stamp, mark in zip(batch.keys or (), batch.values, stamps, marks, strict=False):
+            for key, value, stamp, mark in zip(batch.keys or (), batch.values, stamps, marks, strict=True):
                 if mark > current:
                     self.advance(mark)
                     current = mark

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from emberflow.errors import EmberflowError, StepFailed, describe_cause, shorten
 from emberflow.events.batch import Batch
-from emberflow.events.copies import isolated
+from emberflow.events.isolation import COPIES, Isolation
 from emberflow.events.output_tag import OutputTag
 from emberflow.events.types.typed_call import TypedCall
 from emberflow.operators.host_services import HostServices
@@ -80,10 +80,11 @@ class Output:
 
     main: list[Receiver] = field(default_factory=list[Receiver])
     side: dict[str, list[Receiver]] = field(default_factory=dict[str, list[Receiver]])
+    isolation: Isolation = COPIES
 
     def batch(self, batch: Batch) -> None:
         if batch.values:
-            _to_each(self.main, batch)
+            self._to_each(self.main, batch)
 
     def watermark(self, watermark: int) -> None:
         for receiver in self.main:
@@ -94,10 +95,14 @@ class Output:
 
     def mixed(self, batch: Batch) -> None:
         """Like `batch`, for functions that may yield `(OutputTag, value)` pairs among their results."""
-        tagged = [i for i, value in enumerate(batch.values) if value.__class__ is tuple and is_tagged(value)]
-        if not tagged:
+        for value in batch.values:
+            if value.__class__ is tuple and len(value) == 2 and value[0].__class__ is OutputTag:
+                break
+        else:
+            # Nearly always: nothing but this loop is spent on it.
             self.batch(batch)
             return
+        tagged = [i for i, value in enumerate(batch.values) if value.__class__ is tuple and is_tagged(value)]
         chosen: dict[str | None, list[int]] = {}
         marks = set(tagged)
         for i, value in enumerate(batch.values):
@@ -112,20 +117,23 @@ class Output:
 
     def aside(self, tag_id: str, batch: Batch) -> None:
         """Like `batch`, for a side output."""
-        _to_each(self.side.get(tag_id, ()), batch)
+        self._to_each(self.side.get(tag_id, ()), batch)
 
-
-def _to_each(receivers: Sequence[Receiver], batch: Batch) -> None:
-    """Each receiver has records of its own: what one does to them must not reach the others."""
-    if len(receivers) == 1:
-        receivers[0].on_batch(batch)
-        return
-    # All copies first: the first receiver may change its records.
-    others = [
-        Batch(isolated(batch.values), batch.timestamps, batch.watermarks, batch.keys) for _ in receivers[1:]
-    ]
-    for receiver, part in zip(receivers, [batch, *others], strict=False):
-        receiver.on_batch(part)
+    def _to_each(self, receivers: Sequence[Receiver], batch: Batch) -> None:
+        """Each receiver has records of its own: what one does to them must not reach the others."""
+        if len(receivers) == 1:
+            receivers[0].on_batch(batch)
+            return
+        # All copies first: the first receiver may change its records.
+        again = self.isolation.for_another
+        others = [
+            Batch(again(batch.values), batch.timestamps, batch.watermarks, batch.keys, batch.origins)
+            for _ in receivers[1:]
+        ]
+        for receiver in receivers[:1]:
+            receiver.on_batch(batch)
+        for receiver, part in zip(receivers[1:], others, strict=True):
+            receiver.on_batch(part)
 
 
 def is_tagged(value: tuple[Any, ...]) -> bool:
@@ -135,11 +143,13 @@ def is_tagged(value: tuple[Any, ...]) -> bool:
 def take(batch: Batch, positions: Sequence[int]) -> Batch:
     """The records at these positions."""
     values, timestamps, watermarks, keys = batch.values, batch.timestamps, batch.watermarks, batch.keys
+    origins = batch.origins
     return Batch(
         [values[i] for i in positions],
         None if timestamps is None else [timestamps[i] for i in positions],
         None if watermarks is None else [watermarks[i] for i in positions],
         None if keys is None else [keys[i] for i in positions],
+        None if origins is None else [origins[i] for i in positions],
     )
 
 
@@ -186,9 +196,14 @@ class Operator:
     function: Any = None
     """The user's function object, if the step has one that may have operator state."""
 
+    in_turn = False
+    """Whether the stage serves groups of keys one after another, each with an event time of its own (`HostServices.in_turn`)."""
+
     def __init__(self, step: Step) -> None:
         self.step = step
         self.output = Output()
+        self.isolation = COPIES
+        """Replaced, with the output, for a program that reuses objects."""
 
     def open(self, context: Any) -> None:
         """Called once before the first record, with the step's runtime context."""

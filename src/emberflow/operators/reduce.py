@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
-from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
-from emberflow.events.copies import UNCHANGEABLE, copied
+from emberflow.events.batch import MAX_WATERMARK, Batch, marks_of
+from emberflow.events.copies import UNCHANGEABLE
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.operator import Step, close_function, open_function
 from emberflow.state.entry import Entry
@@ -23,6 +23,7 @@ class ReduceOperator(KeyedOperator):
         self._function = function
         self._combine = combine
         self._has_state = hasattr(function, "open")
+        self._check_first = getattr(combine, "check_first", None)
 
     def open(self, context: Any) -> None:
         open_function(self._function, context)
@@ -31,30 +32,29 @@ class ReduceOperator(KeyedOperator):
         close_function(self._function)
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
-        scope, combine = self.scope, self._combine
+        scope, combine, check_first = self.scope, self._combine, self._check_first
         known, found, out, marks_out = self._known(), scope.entry, self._values, self._watermarks
-        current = scope.watermark
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        current, own = scope.watermark, self.isolation.own
+        marks = marks_of(watermarks, batch)
         value: Any = None
         try:
-            for key, value, mark in zip(batch.keys or (), batch.values, marks, strict=False):
+            for key, value, mark in zip(batch.keys or (), batch.values, marks, strict=True):
                 if mark > current:
                     scope.watermark = current = mark
                 entry = known(key)
                 if entry is None:
                     entry = found(key)
                 seen = entry.get(ACCUMULATOR)
-                result = entry[ACCUMULATOR] = value if seen is None else combine(seen, value)
+                if seen is not None:
+                    result = combine(seen, value)
+                else:
+                    if check_first is not None:
+                        check_first(value)
+                    result = value
+                entry[ACCUMULATOR] = result
                 entry.dirty = True
                 # The state keeps its own: the function may change it with the next record.
-                if result.__class__ is tuple:
-                    for item in result:
-                        if item.__class__ not in UNCHANGEABLE:
-                            result = copied(result)
-                            break
-                elif result.__class__ not in UNCHANGEABLE:
-                    result = copied(result)
-                out.append(result)
+                out.append(result if result.__class__ in UNCHANGEABLE else own(result))
                 marks_out.append(current)
         except BaseException as error:
             raise self.step.failed(value, error) from error
@@ -75,7 +75,7 @@ class FinalReduceOperator(ReduceOperator):
     """Emits one value per key when the input has ended, with the last timestamp there is, as Flink's batch mode does."""
 
     def process(self, batch: Batch, watermarks: Sequence[int] | None, input_index: int) -> None:
-        scope, combine = self.scope, self._combine
+        scope, combine, check_first = self.scope, self._combine, self._check_first
         known, found, register = self._known(), scope.entry, scope.event_timers.register
         value: Any = None
         try:
@@ -85,6 +85,8 @@ class FinalReduceOperator(ReduceOperator):
                     entry = found(key)
                 seen = entry.get(ACCUMULATOR)
                 if seen is None:
+                    if check_first is not None:
+                        check_first(value)
                     register(MAX_WATERMARK, key)
                     entry[ACCUMULATOR] = value
                 else:

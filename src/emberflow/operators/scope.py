@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from emberflow.errors import shorten
 from emberflow.event_time.clock import Clock
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.stored_types import stored_type
 from emberflow.operators.far_timers import NEVER, FarTimers
 from emberflow.operators.timers import TimerQueue
-from emberflow.operators.watermark_merge import ChannelClock, ChannelId, SavedChannel
+from emberflow.operators.watermarks.watermark_merge import ChannelClock, ChannelId, SavedChannel
 from emberflow.state.entry import Entry
 from emberflow.state.pages import PageStore
 
@@ -51,6 +52,8 @@ class SavedScope:
     far_cleanup: FarTimers | None = None
     waiting: list[tuple[Any, Any, int | None]] = field(default_factory=list[tuple[Any, Any, int | None]])
     """Records (key, value, timestamp) that another input has to come before."""
+    forms: dict[str, str] | None = None
+    """The form of each state by name (`state/forms.py`); None in scopes of earlier versions."""
 
     def __setstate__(self, state: Any) -> None:
         # As pickle does it for slots; earlier versions had fewer.
@@ -58,6 +61,7 @@ class SavedScope:
         self.cleanup = None
         self.far_event_timers = self.far_processing_timers = self.far_cleanup = None
         self.waiting = []
+        self.forms = None
         for name, value in state[1].items():
             setattr(self, name, value)
 
@@ -71,6 +75,8 @@ class Scope:
         "ended",
         "entries",
         "event_timers",
+        "forms",
+        "loaded_at",
         "loader",
         "owns",
         "pageable",
@@ -97,13 +103,13 @@ class Scope:
         timer_limit: int = NEVER,
     ) -> None:
         """`timer_limit` says about how many timers of a kind are stored with the scope; others go to `pages`."""
-        saved = saved or SavedScope()
+        saved = saved or SavedScope(forms={})
         self.clock = clock
         self.owns = owns
         self.entries: dict[Any, Entry] = {} if entries is None else entries
         self.loader: EntryLoader = loader or NothingStored()
         self.pages = pages
-        self.watermark = saved.watermark
+        self.watermark = self.loaded_at = saved.watermark
         self.channels = ChannelClock(channels, idle_ms, saved.channels, clock.now_ms())
         limit = NEVER if pages is None else timer_limit
         self.event_timers = TimerQueue(saved.event_timers, saved.far_event_timers, limit)
@@ -121,6 +127,7 @@ class Scope:
         self.parked: dict[Any, str] = dict(saved.parked)
         self.waiting: list[tuple[Any, Any, int | None]] = list(saved.waiting)
         self.removed: set[Any] = set()
+        self.forms: dict[str, str] | None = None if saved.forms is None else dict(saved.forms)
         self.work: Any = None
         """What an operator has in flight here; never stored directly."""
 
@@ -134,6 +141,11 @@ class Scope:
                 entry = Entry()
                 entry.dirty = True
             else:
+                if is_nan(key):
+                    raise ValueError(
+                        f"the key {shorten(key)} does not equal itself, so its state would not be found again; return another "
+                        "key for NaN, such as None, from the function given to key_by()"
+                    )
                 entry = self.loader.load(key)
                 if entry is None:
                     entry = Entry()
@@ -178,7 +190,15 @@ class Scope:
             far_processing_timers=self.processing_timers.far,
             far_cleanup=self.cleanup.far,
             waiting=list(self.waiting),
+            forms=None if self.forms is None else dict(self.forms),
         )
+
+
+def is_nan(key: Any) -> bool:
+    """Whether a key is NaN, or a tuple that contains it."""
+    if key.__class__ is tuple:
+        return any(map(is_nan, key))
+    return bool(key != key)
 
 
 def gather_timers(saved: SavedScope, pages: PageStore | None, leftovers: list[Any]) -> SavedScope:

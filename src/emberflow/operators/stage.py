@@ -36,12 +36,12 @@ from emberflow.operators.operator import (
     function_behind,
     open_function,
 )
-from emberflow.operators.operator_state import TaskState
-from emberflow.operators.partitioned import NumberedTask, PartitionedHead
-from emberflow.operators.timestamp_assigner import TimestampsOperator, or_none_yet
+from emberflow.operators.partitions.operator_state import TaskState
+from emberflow.operators.partitions.partitioned import NumberedTask, PartitionedHead
 from emberflow.operators.typed_output import output_of
-from emberflow.operators.watermark_generator import WatermarkGeneratorOperator
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.timestamp_assigner import TimestampsOperator, or_none_yet
+from emberflow.operators.watermarks.watermark_generator import WatermarkGeneratorOperator
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.operator_state import has_operator_state
@@ -64,6 +64,11 @@ class KeySelection:
         self._step_name = step.name
         self._select = self._own_copy(exchange.edge.selector)
         self._hashed = exchange.edge.key_name is not None or exchange.edge.hashes
+        self._given_to = (
+            "the function given to key_by()"
+            if exchange.edge.partitioner is None
+            else "the key selector of the partitioner"
+        )
         self._function = function_behind(self._select, "get_key")
         self._target = target
 
@@ -125,11 +130,13 @@ class KeySelection:
             raise KeySelectorFailed(
                 f"the key selector before {self._named} failed for the value {shorten(value)}",
                 cause=describe_cause(error),
-                way_out="make the function given to key_by() accept every value, or filter such values out before it",
+                way_out=f"make {self._given_to} accept every value, or filter such values out before it",
                 committed="nothing of the current batch was committed",
             ) from error
         try:
-            self._target.on_batch(Batch(batch.values, batch.timestamps, batch.watermarks, keys))
+            self._target.on_batch(
+                Batch(batch.values, batch.timestamps, batch.watermarks, keys, batch.origins)
+            )
         except NoKeyGroup as error:
             raise KeySelectorFailed(
                 f"the key {shorten(error.key)} before {self._named} cannot be sent to a task",
@@ -197,6 +204,9 @@ class StageTask:
         self.head = self._head(stream_graph.node(stage.head), receivers.get(stage.head))
         if self.head is not None:
             self.head.batch_mode = host.batch
+            if host.in_turn and self.head.has_keys and not graph.traits_of(stage).keyed_by_channel:
+                for operator in self.operators.values():
+                    operator.in_turn = True
             self._give_task_state(self.head, receivers.get(stage.head), reads_all=host.reads_all_tasks)
             self.head.input_of = {item.id: item.input_index for item in graph.inputs_of(stage_id)}
         self._clocks = [
@@ -260,10 +270,11 @@ class StageTask:
         if failures:
             raise failures[0]
 
-    def new_channel(self) -> None:
-        """The next batches come from another channel, or the channel continues in another micro-batch."""
+    def new_channel(self, channel: int | None = None, start: Any = None) -> None:
+        """The next batches come from another channel, or the channel continues in another micro-batch: from `start`, if it is
+        given."""
         for clock in self._clocks:
-            clock.reset()
+            clock.reset(channel, start)
 
     def feed(self, batch: Batch) -> None:
         """Records of a source."""
@@ -290,6 +301,14 @@ class StageTask:
         """A custom watermark generator reports through `select` which channel's records it emits next."""
         if isinstance(self.head, WatermarkGeneratorOperator):
             self.head.select_channel = select
+
+    def report_event_time(self, node_id: int, report: Callable[[ChannelId | None, int], None]) -> None:
+        """Calls `report` with the watermark of a strategy's step behind each batch; a custom generator adds the channel."""
+        operator = self.operators[node_id]
+        if isinstance(operator, WatermarkGeneratorOperator):
+            operator.report = report
+        elif isinstance(operator, TimestampsOperator):
+            operator.report = partial(report, None)
 
     @property
     def full(self) -> bool:

@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.events.copies import extend_isolated
+from emberflow.events.copies import UNCHANGEABLE
 from emberflow.operators.operator import Operator, Step, close_function, open_function
 
 
@@ -28,15 +28,17 @@ class FunctionOperator(Operator):
 
 class MapOperator(FunctionOperator):
     def on_batch(self, batch: Batch) -> None:
-        call, results = self._call, list[Any]()
+        call, results, own = self._call, list[Any](), self.isolation.own
         append = results.append
         value: Any = None
         try:
             for value in batch.values:
-                append(call(value))
+                result = call(value)
+                # The function may return the same object again, changed.
+                append(result if result.__class__ in UNCHANGEABLE else own(result))
         except BaseException as error:
             raise self.step.failed(value, error) from error
-        self.output.batch(Batch(results, batch.timestamps, batch.watermarks))
+        self.output.batch(Batch(results, batch.timestamps, batch.watermarks, None, batch.origins))
 
 
 class FilterOperator(FunctionOperator):
@@ -52,12 +54,14 @@ class FilterOperator(FunctionOperator):
         if all(mask):
             self.output.batch(batch)
             return
-        timestamps, watermarks = batch.timestamps, batch.watermarks
+        timestamps, watermarks, origins = batch.timestamps, batch.watermarks, batch.origins
         self.output.batch(
             Batch(
                 list(compress(batch.values, mask)),
                 None if timestamps is None else list(compress(timestamps, mask)),
                 None if watermarks is None else list(compress(watermarks, mask)),
+                None,
+                None if origins is None else list(compress(origins, mask)),
             )
         )
 
@@ -65,19 +69,18 @@ class FilterOperator(FunctionOperator):
 class FlatMapOperator(FunctionOperator):
     def on_batch(self, batch: Batch) -> None:
         call, results, counts = self._call, list[Any](), list[int]()
+        extend = self.isolation.extend
         value: Any = None
         try:
             for value in batch.values:
                 before = len(results)
                 found: Iterable[Any] | None = call(value)
                 if found is not None:
-                    extend_isolated(results, found)
+                    extend(results, found)
                 counts.append(len(results) - before)
         except BaseException as error:
             raise self.step.failed(value, error) from error
-        self.output.mixed(
-            Batch(results, repeat_each(batch.timestamps, counts), repeat_each(batch.watermarks, counts))
-        )
+        self.output.mixed(repeated(batch, results, counts))
 
 
 class ProcessOperator(FunctionOperator):
@@ -86,33 +89,39 @@ class ProcessOperator(FunctionOperator):
     def __init__(self, step: Step, function: Any, call: Callable[..., Any], context: Any) -> None:
         super().__init__(step, function, call)
         self._context = context
-        self._watermark = MIN_WATERMARK
 
     def on_batch(self, batch: Batch) -> None:
         call, context, results, counts = self._call, self._context, list[Any](), list[int]()
+        extend = self.isolation.extend
         timestamps, watermarks = batch.timestamps, batch.watermarks
         value: Any = None
         try:
             for i, value in enumerate(batch.values):
                 context._element_timestamp = None if timestamps is None else timestamps[i]
-                if watermarks is not None and watermarks[i] > self._watermark:
-                    self._watermark = watermarks[i]
-                context._watermark = self._watermark
+                # Not one seen earlier: a task may serve several channels or groups of keys in turn.
+                context._watermark = MIN_WATERMARK if watermarks is None else watermarks[i]
                 before = len(results)
                 found: Iterable[Any] | None = call(value, context)
                 if found is not None:
-                    extend_isolated(results, found)
+                    extend(results, found)
                 counts.append(len(results) - before)
         except BaseException as error:
             raise self.step.failed(value, error) from error
-        self.output.mixed(Batch(results, repeat_each(timestamps, counts), repeat_each(watermarks, counts)))
-
-    def on_watermark(self, watermark: int) -> None:
-        self._watermark = max(self._watermark, watermark)
-        self.output.watermark(watermark)
+        self.output.mixed(repeated(batch, results, counts))
 
 
-def repeat_each(column: Any, counts: list[int]) -> list[Any] | None:
+def repeated(batch: Batch, results: list[Any], counts: list[int]) -> Batch:
+    """The results of a batch's records; `counts` says how many each record has."""
+    return Batch(
+        results,
+        _repeat_each(batch.timestamps, counts),
+        _repeat_each(batch.watermarks, counts),
+        None,
+        _repeat_each(batch.origins, counts),
+    )
+
+
+def _repeat_each(column: Any, counts: list[int]) -> list[Any] | None:
     """Every item as often as its record produced results."""
     if column is None:
         return None

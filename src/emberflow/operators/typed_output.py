@@ -9,6 +9,7 @@ from typing import Any
 
 from emberflow.errors import StepFailed
 from emberflow.events.batch import Batch
+from emberflow.events.isolation import COPIES, REUSED_OBJECTS, Isolation
 from emberflow.events.types.conversion import converter_of
 from emberflow.events.types.converters import Converter, TypeMismatch
 from emberflow.operators.operator import Output, Step
@@ -18,7 +19,14 @@ from emberflow.plan.graphs.stream_graph import StreamNode
 def output_of(node: StreamNode, step: Step) -> Output:
     """The output of a step, converting where it declares types."""
     main, side = node.output_type, node.side_types
-    return Output() if main is None and not side else TypedOutput(step, main, dict(side))
+    output = Output() if main is None and not side else TypedOutput(step, main, dict(side))
+    output.isolation = isolation_of(node)
+    return output
+
+
+def isolation_of(node: StreamNode) -> Isolation:
+    """How the step passes on records that can be changed."""
+    return REUSED_OBJECTS if node.reuses_objects else COPIES
 
 
 class TypedOutput(Output):
@@ -46,7 +54,7 @@ class TypedOutput(Output):
             values = converter.column(batch.values)
         except TypeMismatch as error:
             raise self._failed(batch, converter, error) from None
-        return Batch(values, batch.timestamps, batch.watermarks, batch.keys)
+        return Batch(values, batch.timestamps, batch.watermarks, batch.keys, batch.origins)
 
     def _failed(self, batch: Batch, converter: Converter, error: TypeMismatch) -> StepFailed:
         value: Any = error.value

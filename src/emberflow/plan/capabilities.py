@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from emberflow.connectors.dataframe import DataFrameSource
 from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.plan.graphs.alignment import aligned_sources
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind, tasks_of
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.job_contract import JobConfig, RuntimeExecutionMode
@@ -75,6 +76,7 @@ def check_capabilities(graph: JobGraph, config: JobConfig, engine: str) -> None:
             "a job in BATCH mode cannot start from a savepoint: it keeps no state",
             way_out="use STREAMING mode",
         )
+    aligned_sources(graph)  # Groups with contradicting drifts are rejected.
     for stage in graph.stages:
         node, tasks = graph.stream_graph.node(stage.head), tasks_of(graph, stage, config.parallelism)
         highest = min(config.max_parallelism, node.max_parallelism or config.max_parallelism)

@@ -12,9 +12,9 @@ from typing import Any
 from emberflow.connectors.sink import Sink
 from emberflow.connectors.source import Source
 from emberflow.event_time.watermarks import WatermarkStrategy
+from emberflow.plan.agents.agent_api import NO_API, AgentApi
 from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.options import AgentExecutionOptions
-from emberflow.plan.agents.resources import MakeTool, keep_function
 from emberflow.plan.retry import NO_RETRY, Retries
 from emberflow.plan.state_use import enables_ttl
 
@@ -37,6 +37,8 @@ class StepTraits:
     """Its keys are the channels of its input, not keys of records."""
     shares_state: bool = False
     """It has entries that are the same in all its scopes: broadcast state."""
+    acts: bool = False
+    """It is executed for what it does, also if no sink takes what it emits."""
 
 
 NO_TRAITS = StepTraits()
@@ -198,7 +200,7 @@ class AgentSpec(Spec):
     plan_id: str
     takes_pairs: bool = False
     """Whether inputs are (key, input) pairs. Outputs are always (key, output) pairs."""
-    make_tool: MakeTool = keep_function
+    api: AgentApi = NO_API
 
     @property
     def keyed(self) -> bool:
@@ -212,6 +214,7 @@ class AgentSpec(Spec):
             may_park=waits,
             max_in_flight=self.plan.config.get(AgentExecutionOptions.MAX_IN_FLIGHT) if waits else None,
             records_calls=True,
+            acts=True,
         )
 
     def describe(self) -> dict[str, Any]:
@@ -279,4 +282,7 @@ def describe_strategy(strategy: WatermarkStrategy) -> dict[str, Any]:
         described["max_out_of_orderness_ms"] = strategy.delay_ms
     if strategy.idle_ms is not None:
         described["idle_ms"] = strategy.idle_ms
+    if strategy.alignment is not None:
+        described["watermark_group"] = strategy.alignment.group
+        described["max_drift_ms"] = strategy.alignment.max_drift_ms
     return described

@@ -1,7 +1,8 @@
-"""Decides what must not be stored or displayed: values whose names look like secrets, also inside strings.
+"""Decides what must not be stored or displayed: values whose names look like secrets, also inside strings, and secrets whose
+values are known.
 
-Called by the event log for every name of every event. Only names matter, never values: a secret in a field called
-`note` is not recognized.
+Called by the event log for every name of every event. A secret whose value is not known is not recognized in a field called
+`note`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import Any, cast
+
+from emberflow.rendering.plain_text import clean
 
 MASK = "***"
 
@@ -63,6 +67,26 @@ def is_hidden(name: str, value: Any) -> bool:
 def _is_count(value: Any) -> bool:
     values: list[Any] = list(cast("dict[Any, Any]", value).values()) if type(value) is dict else [value]
     return all(type(item) in (int, float, bool) for item in values)
+
+
+def shown_forms(secrets: Collection[str]) -> tuple[str, ...]:
+    """How these values may appear in a text: as they are, on one line as in errors, escaped as in a repr. The longest first:
+    one may be part of another."""
+    forms: set[str] = set()
+    # A copy: another thread may add to the set meanwhile.
+    for secret in tuple(secrets):
+        forms.add(secret)
+        if not secret.isprintable() or any(sign in secret for sign in ("\\", "'", "  ")):
+            forms |= {clean(" ".join(secret.split())), repr(secret)[1:-1]}
+    forms.discard("")
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def without_values(text: str, forms: Iterable[str]) -> str:
+    """The text with `***` in place of these `shown_forms`."""
+    for form in forms:
+        text = text.replace(form, MASK)
+    return text
 
 
 # Checked before the pattern, which is slow.

@@ -22,9 +22,9 @@ from zlib import crc32
 from emberflow.errors import CorruptData
 from emberflow.events.batch import MIN_WATERMARK
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """1 named classes in state and calls by their module path, 2 uses stable names, 3 has the cleanup times of keys, and entries that
-all subtasks have."""
+all subtasks have, 4 the forms of states."""
 MANIFEST = "savepoint.json"
 STATE_FOLDER = "state"
 PREPARED = "prepared.bin"
@@ -75,6 +75,8 @@ class StepSummary:
     parked: int = 0
     bytes: int = 0
     files: list[str] = field(default_factory=list[str])
+    states: dict[str, str] | None = None
+    """The form of each state by name; None in savepoints of earlier formats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ def add_scope(
             way_out="take the savepoint later, or run the job in STREAMING mode",
         )
     step.clock(saved.watermark, wiring.named_channels(saved.channels), ended=saved.ended)
+    step.states(saved.forms)
     whole = gather_timers(saved, pages, [])
     for kind, timers in (
         (FrameKind.EVENT_TIMERS, whole.event_timers),

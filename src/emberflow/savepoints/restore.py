@@ -13,7 +13,7 @@ from typing import Any
 from emberflow.errors import CheckpointUnusable, ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.operators.scope import SavedScope
-from emberflow.operators.watermark_merge import ChannelId, SavedChannel
+from emberflow.operators.watermarks.watermark_merge import ChannelId, SavedChannel
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind
 from emberflow.plan.graphs.stream_graph import of_first_form
 from emberflow.plan.stored_kinds import continues
@@ -63,8 +63,10 @@ class SavepointStart:
                     mark = min(marks)
                 saved.append(((exchange, channel), mark, 0))
         if summary is None:
-            return SavedScope(channels=saved)
-        return SavedScope(watermark=summary.watermark, channels=saved, ended=summary.ended)
+            return SavedScope(channels=saved, forms={})
+        return SavedScope(
+            watermark=summary.watermark, channels=saved, ended=summary.ended, forms=summary.states
+        )
 
     def scope(self, uid: str, channels: list[ChannelId]) -> SavedScope:
         """`clock` plus timers and parked keys, without entries; for an engine that keeps timers in memory."""

@@ -99,6 +99,7 @@ class StateStep:
                 writer.entry(key, values)
         summary = self.summary
         writer.clock(summary.watermark, summary.channels, ended=summary.ended)
+        writer.states(summary.states)
 
 
 class Savepoint:

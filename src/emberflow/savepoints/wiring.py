@@ -12,7 +12,7 @@ from typing import Any
 
 from emberflow.errors import CheckpointUnusable, CorruptData, describe_cause
 from emberflow.events.stored_files import corrupt, read_json, write_json
-from emberflow.operators.watermark_merge import ChannelId, SavedChannel, is_hold
+from emberflow.operators.watermarks.watermark_merge import ChannelId, SavedChannel, is_hold
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind
 from emberflow.plan.operator_state import keeps_operator_state
 

@@ -49,6 +49,7 @@ class StepWriter:
         self._ended: list[bool] = []
         self._channels: dict[str, list[int]] = {}
         self._shared: set[SharedKey] = set()
+        self._states: dict[str, str] | None = None
 
     def entry(self, key: Any, values: dict[str, Any], group: int | None = None) -> None:
         """Adds a key; `group` is its key group, where known. Raises NotSerializable."""
@@ -83,6 +84,11 @@ class StepWriter:
     def frame(self, frame: form.Frame) -> None:
         """Adds a frame read from another savepoint, without decoding it."""
         self._write(frame)
+
+    def states(self, forms: dict[str, str] | None) -> None:
+        """Adds the forms of the states of one subtask or key group; None if they are not known."""
+        if forms is not None:
+            self._states = {**(self._states or {}), **forms}
 
     def clock(self, watermark: int, channels: dict[str, list[int]], *, ended: bool) -> None:
         """Adds the event time of one subtask or key group. The step's event time is the minimum of them."""
@@ -146,6 +152,7 @@ class StepWriter:
             parked=self._counts[FrameKind.PARKED],
             bytes=self._written,
             files=self._names,
+            states=self._states,
         )
 
 

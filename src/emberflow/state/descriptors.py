@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from emberflow.errors import InvalidArgument
-from emberflow.events.types.type_information import TypeInformation
+from emberflow.events.types.type_information import TypeInformation, check_declared
 from emberflow.state.ttl_config import StateTtlConfig
 
 T = TypeVar("T")
@@ -47,6 +47,8 @@ class StateDescriptor:
             raise InvalidArgument(
                 f"{name!r} is not a state name", way_out="use a non-empty name without a leading $"
             )
+        if self.kind != MapStateDescriptor.kind:
+            check_declared(type_info)
         self.name = name
         self.type_info = type_info
         self.ttl: StateTtlConfig | None = None
@@ -121,6 +123,8 @@ class MapStateDescriptor(StateDescriptor, Generic[K, V]):
         key_type_info: TypeInformation[K] | type[K] | None = None,
         value_type_info: TypeInformation[V] | type[V] | None = None,
     ) -> None:
+        check_declared(key_type_info)
+        check_declared(value_type_info)
         super().__init__(name, (key_type_info, value_type_info))
 
 

@@ -13,6 +13,7 @@ from emberflow.errors import NotSerializable
 from emberflow.event_time.clock import Clock, SystemClock
 from emberflow.events.stored_types import stored_type
 from emberflow.state import paged_list, paged_map
+from emberflow.state.forms import StateForms
 from emberflow.state.paged_list import PagedList
 from emberflow.state.paged_map import PagedMap
 from emberflow.state.pages import PAGE_BYTES, Fields, PageStore
@@ -91,12 +92,13 @@ class NoCleanup:
 class Cursor:
     """The key an operator is processing. State handles read it, so changing the key takes two assignments."""
 
-    __slots__ = ("cleanup", "clock", "dropped", "entry", "expiring", "key", "pageable")
+    __slots__ = ("cleanup", "clock", "dropped", "entry", "expiring", "forms", "key", "pageable")
 
-    def __init__(self) -> None:
+    def __init__(self, step: str = "") -> None:
         self.entry: Entry = Entry()
         self.key: Any = None
         self.clock: Clock = SystemClock()
+        self.forms = StateForms(step)
         self.pageable: set[str] = set()
         """The names of list and map states."""
         self.dropped: list[Any] = []

@@ -227,8 +227,10 @@ def _untyped_handle(descriptor: StateDescriptor, cursor: Cursor, *, lasting: boo
     name, ttl = descriptor.name, descriptor.ttl
     given: Any = descriptor
     is_list, is_map = isinstance(given, ListStateDescriptor), isinstance(given, MapStateDescriptor)
-    if lasting and (is_list or is_map):
-        cursor.pageable.add(name)
+    if lasting:
+        cursor.forms.declare(name, given)
+        if is_list or is_map:
+            cursor.pageable.add(name)
     if ttl is not None:
         made: Any = ttl_handles.make_handle(given, cursor, ttl, lasting=lasting)
     else:

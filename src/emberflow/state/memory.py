@@ -6,7 +6,7 @@ is recorded in a journal, so that a failed action leaves no changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from emberflow.errors import InvalidArgument, MemoryTooLarge, NotSerializable, shorten
@@ -34,11 +34,13 @@ class Journal:
     """What one action changed, newest last: `changes` undo it on these very objects, `writes` repeat it on other copies
     of them."""
 
-    __slots__ = ("_lists", "changes", "writes")
+    __slots__ = ("_lists", "changes", "reads", "writes")
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.writes: list[Write] = []
+        self.reads: dict[tuple[str, str], Any] = {}
+        """Kind of memory and path -> value that was read last, as JSON has it; only if reads are observed."""
         self._lists: set[int] = set()
 
     def wrote(self, kind: str, method: str, path: str, value: Any) -> None:
@@ -61,6 +63,8 @@ class Journal:
         self.changes.clear()
         self.writes.clear()
         self._lists.clear()
+        if self.reads:
+            self.reads = {}
 
     def suspend(self) -> list[Change]:
         """Undoes everything temporarily; returns what redoes it."""
@@ -148,6 +152,16 @@ class Memory:
             return None
         return self.root.load(path) if found.__class__ is PageRef else found
 
+    def exists(self, path: str) -> bool:
+        """Whether there is a nested object or a value, which may be None."""
+        node: Any = self.root
+        *parts, name = path.split(".")
+        for part in parts:
+            node = node.get(part)
+            if node.__class__ is not Node:
+                return False
+        return name in node and self.alive(path, node[name])
+
     def set(self, path: str, value: Any) -> None:
         """All or nothing: invalid writes are rejected before the tree changes."""
         root = self.root
@@ -157,6 +171,8 @@ class Memory:
             node, [*parts, name], in_the_way = self._walk(path)
         size = self._measure(path, value)
         before = _MISSING if parts else node.get(name, _MISSING)
+        if before.__class__ is Node and value.__class__ is not Node:
+            raise self._is_object(path, before)
         if before is _MISSING:
             size += len(name) + sum(map(len, parts))
         else:
@@ -224,6 +240,14 @@ class Memory:
         else:
             getattr(self, method)(path, value)
 
+    def _is_object(self, path: str, node: Any) -> InvalidArgument:
+        names = ", ".join(map(repr, sorted(node)))
+        return InvalidArgument(
+            f"{self.kind} memory: {path!r} cannot be set, because it is a nested object",
+            cause=f"it has {names}" if names else "it is empty",
+            way_out=f"set its fields, or delete({path!r}) first",
+        )
+
     def _remove(self, node: dict[str, Any], name: str, path: str) -> None:
         before = node[name]
         self._grow(path, -len(name) - _size(before))
@@ -257,7 +281,8 @@ class Memory:
             if child is not None and not self._expired(walked):
                 raise InvalidArgument(
                     f"{self.kind} memory: {path!r} cannot be set, because {walked!r} contains a value",
-                    cause=f"it is {shorten(self.get(walked))}",
+                    # Not read with get(): an error does not prolong the value's life.
+                    cause=f"it is {shorten(self.root.load(walked) if child.__class__ is PageRef else child)}",
                     way_out=f"delete({walked!r}) first, or use another path",
                 )
             return node, parts[depth:], walked
@@ -269,6 +294,31 @@ class Memory:
             return self.root
         found = self.get(path)
         return found if found.__class__ is Node else None
+
+    def values(self) -> dict[str, Any]:
+        """All values by path. Not a read: it neither refreshes nor removes what has a time to live."""
+        return dict(self._values_below(self.root, ""))
+
+    def _values_below(self, node: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+        for name, value in list(node.items()):
+            path = prefix + name
+            if value.__class__ is Node:
+                yield from self._values_below(value, path + ".")
+            elif not self._expired(path):
+                yield path, self.root.load(path) if value.__class__ is PageRef else value
+
+    def written(self, path: str) -> Any:
+        """What is at a path that an action has written: None for a nested object, and for nothing. Not a read either."""
+        node: Any = self.root
+        *parts, name = path.split(".")
+        for part in parts:
+            node = node.get(part)
+            if node.__class__ is not Node:
+                return None
+        found = node.get(name)
+        if found.__class__ is PageRef:
+            return self.root.load(path)
+        return None if found.__class__ is Node else found
 
     def alive(self, path: str, value: Any) -> bool:
         return not self._ttl_ms or value.__class__ is Node or self._alive(path)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from emberflow.events.types.conversion import converter_of
-from emberflow.events.types.converters import AnyConverter, TypeMismatch
+from emberflow.events.types.converters import AnyConverter, PlainConverter, TypeMismatch, WholeConverter
 from emberflow.events.types.type_information import TypeInformation
 from emberflow.state.descriptors import StateDescriptor
 from emberflow.state.handles import AggregatingState, ListState, MapState, ReducingState, ValueState
@@ -35,7 +35,8 @@ def typed(handle: Any, descriptor: StateDescriptor) -> Any:
     if isinstance(handle, ReducingState | AggregatingState):
         handle._value = TypedValueState[Any](handle._value, convert)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return handle  # pyright: ignore[reportUnknownVariableType]
-    return TypedValueState[Any](handle, convert)
+    kind = TypedPlainValueState[Any] if handle.__class__ is ValueState else TypedValueState[Any]
+    return kind(handle, convert)
 
 
 def _convert(declared: Any, place: str) -> Convert | None:
@@ -46,8 +47,16 @@ def _convert(declared: Any, place: str) -> Convert | None:
     if isinstance(converter, AnyConverter):
         return None
     one = converter.one
+    # Nearly all values are right already: found out here, without further calls for each write.
+    if isinstance(converter, WholeConverter):
+        right, low, high = int, converter.low, converter.high
+    else:
+        # Subclasses also look at the values themselves.
+        right, low, high = converter.kind if type(converter) is PlainConverter else None, None, 0
 
     def convert(value: Any) -> Any:
+        if value.__class__ is right and (low is None or low <= value <= high):
+            return value
         try:
             return one(value)
         except TypeMismatch as error:
@@ -74,6 +83,23 @@ class TypedValueState(ValueState[T]):
 
     def clear(self) -> None:
         self._inner.clear()
+
+
+class TypedPlainValueState(TypedValueState[T]):
+    """The same without a time to live: the value is read and written in the entry itself."""
+
+    __slots__ = ()
+
+    def value(self) -> T | None:
+        return self._cursor.entry.get(self._name)
+
+    def update(self, value: T | None) -> None:
+        if value is None:
+            self.clear()
+            return
+        entry = self._cursor.entry
+        entry[self._name] = self._convert(value)
+        entry.dirty = True
 
 
 class TypedListState(ListState[T]):

@@ -9,8 +9,8 @@ from emberflow.events.types.type_information import TypeInformation
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
 from emberflow.streams.data_stream import DataStream
-from emberflow.streams.functions import AggregateFunction, ReduceFunction
-from emberflow.streams.window_functions import AnyAllWindowFunction, all_function
+from emberflow.streams.functions.function import AggregateFunction, ReduceFunction
+from emberflow.streams.functions.window_functions import AnyAllWindowFunction, all_function
 from emberflow.streams.windowed_stream import WindowOptions, added, typed_reduce
 from emberflow.windowing.assigners import WindowAssigner
 

@@ -12,7 +12,7 @@ from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import AsyncSpec
 from emberflow.streams.async_retries import AsyncRetryStrategy, retries_of
 from emberflow.streams.data_stream import DataStream
-from emberflow.streams.functions import AsyncFunction
+from emberflow.streams.functions.function import AsyncFunction
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -9,12 +9,15 @@ from emberflow.plan.graphs.partitioning import BROADCAST
 from emberflow.plan.partition_specs import BroadcastSpec
 from emberflow.plan.specs import function_name
 from emberflow.state.descriptors import MapStateDescriptor
-from emberflow.streams.broadcast_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from emberflow.streams.connected_streams import partitioned_edges
 from emberflow.streams.data_stream import DataStream
-from emberflow.streams.functions import timer_method
+from emberflow.streams.functions.broadcast_functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from emberflow.streams.functions.function import timer_method
+from emberflow.streams.functions.methods import method_of
 from emberflow.streams.keyed_stream import KeyedStream
-from emberflow.streams.methods import method_of
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)

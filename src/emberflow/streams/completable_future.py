@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from emberflow.streams.tracebacks import user_frames_only
+from emberflow.streams.program.tracebacks import user_frames_only
 
 T = TypeVar("T", covariant=True)
 V = TypeVar("V")
@@ -55,7 +55,7 @@ class CompletableFuture(Generic[T]):
         return self._is_done()
 
     def cancelled(self) -> bool:
-        """Whether the job was cancelled."""
+        """Whether the job was canceled."""
         return self._is_cancelled()
 
     def cancel(self) -> bool:

@@ -11,7 +11,7 @@ from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.partition_specs import CoProcessSpec
 from emberflow.plan.specs import KeyedProcessSpec, function_name
 from emberflow.streams.data_stream import DataStream
-from emberflow.streams.functions import (
+from emberflow.streams.functions.function import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
@@ -19,8 +19,8 @@ from emberflow.streams.functions import (
     KeySelector,
     timer_method,
 )
+from emberflow.streams.functions.methods import method_of
 from emberflow.streams.keyed_stream import AsFlatMap, AsMap, KeyedStream
-from emberflow.streams.methods import method_of
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)
@@ -49,7 +49,9 @@ class ConnectedStreams(Generic[T1, T2]):
         key_type: Any = None,
     ) -> ConnectedStreams[T1, T2]:
         """Partitions both streams, as `DataStream.key_by`; records of both with equal keys share state."""
-        return ConnectedStreams(self._first.key_by(key_selector1), self._second.key_by(key_selector2))
+        return ConnectedStreams(
+            self._first.key_by(key_selector1, key_type), self._second.key_by(key_selector2, key_type)
+        )
 
     def map(self, func: CoMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
         """One result per record of either input."""

@@ -30,16 +30,17 @@ from emberflow.plan.specs import (
     WatermarkGeneratorSpec,
     function_name,
 )
-from emberflow.streams.functions import (
+from emberflow.streams.functions.function import (
     AnyFlatMap,
     AnyKey,
     AnyMap,
     FilterFunction,
     ProcessFunction,
 )
-from emberflow.streams.key_selectors import key_selector_of
-from emberflow.streams.methods import Projection, method_of
+from emberflow.streams.functions.key_selectors import key_selector_of
+from emberflow.streams.functions.methods import Projection, method_of
 from emberflow.streams.physical_partitioning import PhysicalPartitioning
+from emberflow.streams.program.declared_fields import check_field
 from emberflow.streams.step_settings import StepSettings
 from emberflow.windowing.assigners import WindowAssigner
 
@@ -227,6 +228,8 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
         """
         from emberflow.streams.keyed_stream import KeyedStream
 
+        if isinstance(key_selector, int | str):
+            check_field(self._type(), key_selector, "key_by")
         return KeyedStream(self._env, self._outlets, *key_selector_of(key_selector, key_type))
 
     def window_all(self, window_assigner: WindowAssigner[Any, W]) -> AllWindowedStream[T, W]:
@@ -281,9 +284,8 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
         """What the step yielded as `(output_tag, value)`. A side output itself has none: `InvalidArgument`."""
         if any(tag is not None for _, tag in self._outlets):
             raise InvalidArgument(f"a side output has no side output {output_tag.tag_id!r} of its own")
-        tag_id, declared = output_tag.tag_id, output_tag.type_info
-        aside: DataStream[R] = DataStream(self._env, tuple((node, tag_id) for node, _ in self._outlets))
-        return aside._typed(declared)
+        outlets = tuple((node, output_tag.tag_id) for node, _ in self._outlets)
+        return DataStream[R](self._env, outlets)._typed(output_tag.type_info)
 
     # ends
 
@@ -376,7 +378,9 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
     def _only(self, what: str) -> int:
         if len(self._outlets) != 1:
             raise InvalidArgument(f"{what} belongs to one step; call it before union()")
-        program, step = self._env._program, self._outlets[0][0]
+        program, (step, tag) = self._env._program, self._outlets[0]
+        if tag is not None:
+            self._outlets = ((step := program.step_of_side_output(self._edges()), None),)
         if isinstance(program.node(step).spec, PartitionSpec):
             raise InvalidArgument(
                 f"{what} belongs to a step, but {program.node(step).name}() is none",

@@ -21,7 +21,7 @@ from emberflow.plan.explain_mode import Explained
 from emberflow.plan.graphs.explain import Form, render
 from emberflow.plan.graphs.flink_plan import flink_plan
 from emberflow.plan.graphs.job_graph import JobGraph, compile_graph
-from emberflow.plan.graphs.stream_graph import StreamGraph, watermarks_per_batch
+from emberflow.plan.graphs.stream_graph import StreamGraph, reusing_objects, watermarks_per_batch
 from emberflow.plan.job_contract import (
     MADE,
     Engine,
@@ -29,13 +29,13 @@ from emberflow.plan.job_contract import (
 )
 from emberflow.plan.specs import SourceSpec
 from emberflow.streams.data_stream import DataStream
-from emberflow.streams.engine_choice import choose_engine
-from emberflow.streams.program import Program, announce_parallelism
+from emberflow.streams.program.engine_choice import choose_engine
+from emberflow.streams.program.program import Program, announce_parallelism
+from emberflow.streams.program.tracebacks import user_frames_only
 from emberflow.streams.results import CloseableIterator, JobClient, JobExecutionResult
 from emberflow.streams.settings.configuration import Configuration
 from emberflow.streams.settings.environment_settings import EnvironmentSettings
 from emberflow.streams.slot_sharing import SlotSharingGroup
-from emberflow.streams.tracebacks import user_frames_only
 
 T = TypeVar("T")
 
@@ -68,6 +68,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._engine: Engine | None = None
         self._engine_options = {"spark": spark, "master": master or os.environ.get("EMBERFLOW_MASTER")}
         self._executed: set[int] = set()
+        self._left_out: set[int] = set()
         MADE["environments"] += 1
 
     @staticmethod
@@ -81,7 +82,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         parallelism: int | None = None,
     ) -> StreamExecutionEnvironment:
         """`engine` is "local", "spark" or an engine; `spark` a session that the caller made; with `checkpoint_dir` a
-        program that is started again goes on where it was. `configuration` holds options by name, see `configure()`."""
+        program that is started again continues where it was. `configuration` holds options by name, see `configure()`."""
         env = StreamExecutionEnvironment(
             engine=engine, spark=spark, master=master, checkpoint_dir=checkpoint_dir, parallelism=parallelism
         )
@@ -90,7 +91,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return env
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """How many tasks work side by side; `--parallelism` on the command line wins."""
+        """How many tasks run in parallel; `--parallelism` on the command line wins."""
         super().set_parallelism(parallelism)
         self._program.parallelism = parallelism
         return self
@@ -265,6 +266,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     ) -> CloseableIterator[T] | list[T]:
         batches: queue.SimpleQueue[list[T]] = queue.SimpleQueue()
         node = self._client_sink(stream, CollectSink(lambda batch: batches.put(list(batch.values))))
+        self._program.add_missing_sinks(self._executed)
         graph = compile_graph(self._freeze(name or self._job_name, {node} | self._unfinished_sinks()))
         self._executed.add(node)
         iterator = CloseableIterator(self._submit(graph), batches)
@@ -284,23 +286,26 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _freeze(self, name: str, wanted: set[int] | None = None) -> StreamGraph:
         derive = self._execution.has_auto_generated_uids_enabled()
         graph = self._program.freeze(name, wanted, chaining=self._chaining, derive_uids=derive)
+        if self._execution.is_object_reuse_enabled():
+            graph = reusing_objects(graph)
         return watermarks_per_batch(graph) if self._execution.get_auto_watermark_interval() else graph
 
     def _leave_out(self, node: int) -> None:
         """A sink that is not to be executed after all."""
-        self._executed.add(node)
+        self._left_out.add(node)
 
     def _client_sink(self, stream: DataStream[Any], sink: Any) -> int:
         stream.sink_to(sink)
         return self._program.last
 
     def _unfinished_sinks(self) -> set[int]:
-        return {node for node in self._program.sinks() if node not in self._executed}
+        return set(self._program.sinks()) - self._executed - self._left_out
 
     def _new_graph(self, name: str) -> JobGraph:
-        """Everything that was added since the last execution and ends in a sink."""
+        """Everything that was added since the last execution and ends in a sink, or comes from an agent."""
+        self._program.add_missing_sinks(self._executed)
         sinks = self._unfinished_sinks()
-        if not sinks and self._program.sinks():
+        if not sinks and self._executed:
             raise InvalidArgument(
                 "every sink of the program was executed already, so there is nothing to execute",
                 way_out="call execute() once, or build the program again with a new environment",

@@ -12,7 +12,7 @@ from emberflow.events.output_tag import OutputTag, SideOutput
 from emberflow.operators.joins.join_context import JoinContext
 from emberflow.plan.join_specs import LEFT, RIGHT, IntervalJoinSpec, SideOutputs
 from emberflow.streams.data_stream import DataStream, method_of
-from emberflow.streams.join_functions import ProcessJoinFunction
+from emberflow.streams.functions.join_functions import ProcessJoinFunction
 from emberflow.streams.keyed_stream import KeyedStream
 
 K = TypeVar("K", covariant=True)

@@ -13,8 +13,8 @@ from emberflow.event_time.clock import Interval
 from emberflow.events.output_tag import SideOutput
 from emberflow.operators.windows.window_context import WindowContext
 from emberflow.streams.data_stream import DataStream, method_of
-from emberflow.streams.functions import KeySelector, ProcessWindowFunction
-from emberflow.streams.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from emberflow.streams.functions.function import KeySelector, ProcessWindowFunction
+from emberflow.streams.functions.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from emberflow.streams.windowed_stream import WindowedStream
 from emberflow.windowing.assigners import WindowAssigner
 from emberflow.windowing.evictors import Evictor

@@ -11,9 +11,9 @@ from emberflow.events.types.typed_call import typed_call
 from emberflow.plan.graphs.partitioning import PartitionerKind
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.specs import KeyedProcessSpec, ReduceSpec, Spec
-from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream, Outlet
-from emberflow.streams.functions import (
+from emberflow.streams.functions.aggregations import Aggregation, Field
+from emberflow.streams.functions.function import (
     AnyFlatMap,
     AnyMap,
     FilterFunction,
@@ -21,7 +21,8 @@ from emberflow.streams.functions import (
     ReduceFunction,
     timer_method,
 )
-from emberflow.streams.methods import method_of
+from emberflow.streams.functions.methods import method_of
+from emberflow.streams.program.declared_fields import check_field
 from emberflow.windowing.assigners import WindowAssigner
 from emberflow.windowing.count_windows import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from emberflow.windowing.windows import CountWindow
@@ -258,6 +259,7 @@ class KeyedStream(DataStream[T], Generic[K, T]):
         )
 
     def _aggregate(self, aggregation: Aggregation) -> DataStream[Any]:
+        check_field(self._type(), aggregation.field, aggregation.kind)
         return self._keyed(
             ReduceSpec(kind=aggregation.kind, function=aggregation, combine=aggregation), aggregation.kind
         )

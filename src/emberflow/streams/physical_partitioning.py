@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from emberflow.plan.graphs.partitioning import PartitionerKind
 from emberflow.plan.specs import function_name
 from emberflow.state.descriptors import MapStateDescriptor
-from emberflow.streams.functions import KeySelector, Partitioner
-from emberflow.streams.methods import method_of
+from emberflow.streams.functions.function import KeySelector, Partitioner
+from emberflow.streams.functions.methods import method_of
 
 if TYPE_CHECKING:
     from emberflow.streams.broadcast_stream import BroadcastStream

@@ -13,7 +13,7 @@ from typing import Any, Generic, Self, TypeVar
 from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.plan.job_contract import JobHandle, JobMetrics, JobStatus
 from emberflow.streams.completable_future import CompletableFuture, completed
-from emberflow.streams.tracebacks import user_frames_only
+from emberflow.streams.program.tracebacks import user_frames_only
 
 _POLL_S = 0.05
 
@@ -106,7 +106,7 @@ class JobExecutionResult:
 
 
 class JobClient:
-    """A job that runs while the program goes on."""
+    """A job that runs while the program continues."""
 
     def __init__(self, name: str, handle: JobHandle, savepoint_dir: str | None = None) -> None:
         self._name = name
@@ -119,7 +119,7 @@ class JobClient:
         return JobID(self._handle.job_id)
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        """Whether the job runs, has finished, failed or was cancelled: `get_job_status().result()`."""
+        """Whether the job runs, has finished, failed or was canceled: `get_job_status().result()`."""
         return completed(self._handle.status())
 
     @property
@@ -143,7 +143,7 @@ class JobClient:
     def trigger_savepoint(
         self, savepoint_directory: str | os.PathLike[str] | None = None
     ) -> CompletableFuture[str]:
-        """Writes a savepoint into a new folder below the directory while the job goes on; the result is its path.
+        """Writes a savepoint into a new folder below the directory while the job continues; the result is its path.
 
         Without a directory, the environment's default one is used; `InvalidArgument` if there is none.
         """

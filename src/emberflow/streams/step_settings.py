@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.streams.settings.parallelism import checked_max_parallelism, checked_parallelism
 from emberflow.streams.slot_sharing import SlotSharingGroup
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ class StepSettings:
         `rebalance()`. Sinks write in the tasks of the step before them. On Spark all keyed steps have the parallelism of the
         environment.
         """
-        if parallelism < 1:
-            raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
+        parallelism = checked_parallelism(parallelism)
         node = self._env._program.node(self._only("set_parallelism()"))
         if node.max_parallelism == 1 and parallelism > 1:
             raise InvalidArgument(
@@ -81,11 +81,7 @@ class StepSettings:
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """The highest parallelism the step may have. The number of key groups is that of the environment."""
-        if not 1 <= max_parallelism <= 32768:
-            raise InvalidArgument(
-                f"the maximum parallelism must be between 1 and 32768, got {max_parallelism}"
-            )
-        return self._set("set_max_parallelism()", max_parallelism=max_parallelism)
+        return self._set("set_max_parallelism()", max_parallelism=checked_max_parallelism(max_parallelism))
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
         """Accepted and shown in plans: neither engine has slots. On Spark, cores and memory of tasks are settings of the

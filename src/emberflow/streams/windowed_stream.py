@@ -13,12 +13,18 @@ from emberflow.events.types.type_information import TypeInformation
 from emberflow.events.types.typed_call import typed_call
 from emberflow.plan.graphs.stream_graph import StreamEdge
 from emberflow.plan.window_specs import WindowSpec
-from emberflow.streams.aggregations import Aggregation, Field
 from emberflow.streams.data_stream import DataStream
-from emberflow.streams.functions import AggregateFunction, ReduceFunction
+from emberflow.streams.functions.aggregations import Aggregation, Field
+from emberflow.streams.functions.function import AggregateFunction, ReduceFunction
+from emberflow.streams.functions.methods import method_of
+from emberflow.streams.functions.window_functions import (
+    AnyWindowFunction,
+    can_merge,
+    keyed_function,
+    shares_panes,
+)
 from emberflow.streams.keyed_stream import KeyedStream
-from emberflow.streams.methods import method_of
-from emberflow.streams.window_functions import AnyWindowFunction, can_merge, keyed_function, shares_panes
+from emberflow.streams.program.declared_fields import check_field
 from emberflow.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from emberflow.windowing.evictors import Evictor
 from emberflow.windowing.triggers import Trigger
@@ -244,4 +250,7 @@ def added(stream: DataStream[Any], spec: WindowSpec, edges: tuple[StreamEdge, ..
 def typed_reduce(function: Any, stream: DataStream[Any]) -> Callable[[Any, Any], Any]:
     """A reduce function whose results are converted to the declared type of the stream. Sums and the like keep it."""
     combine = method_of(function, "reduce", "reduce()")
-    return combine if isinstance(function, Aggregation) else typed_call(combine, stream._type())
+    if not isinstance(function, Aggregation):
+        return typed_call(combine, stream._type())
+    check_field(stream._type(), function.field, function.kind)
+    return combine

@@ -22,7 +22,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, cast
 
-from emberflow.agents.chat_message import ChatMessage
+from emberflow.agents.models.chat_message import ChatMessage
 from emberflow.errors import CorruptData, InvalidArgument, ResourceFailed, describe_cause, shorten
 from emberflow.plan.agents.resources import Secret
 from emberflow.testing.golden_run import plain

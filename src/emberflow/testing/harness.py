@@ -25,7 +25,7 @@ from emberflow.operators.host_services import CallService, HostServices
 from emberflow.operators.operator import Receiver, function_behind, open_function
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.operators.stage import StageTask
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, StageKind, idle_timeouts
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.state.entry import Entry
@@ -123,8 +123,9 @@ class OperatorHarness:
         self.scope: Scope | None = None
         if self.stage.head is not None:
             self.scope = self._scope(graph, channels, restore)
-            self.stage.head.enter(self.scope)
         self.stage.open()
+        if self.stage.head is not None and self.scope is not None:
+            self.stage.head.enter(self.scope)
         self._selectors = {item.id: _opened(item.edge.key) for item in self._inputs}
 
     def _scope(self, graph: JobGraph, channels: int, restore: bytes | None) -> Scope:

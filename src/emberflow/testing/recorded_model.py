@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from emberflow.agents.chat_message import ChatMessage
-from emberflow.agents.chat_model import BaseChatModelConnection
-from emberflow.agents.tool import Tool
+from emberflow.agents.models.chat_connection import call
+from emberflow.agents.models.chat_message import ChatMessage
+from emberflow.agents.models.chat_model import BaseChatModelConnection
+from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidAgent, ResourceFailed
 from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType, Secret
 from emberflow.testing.cassette import Cassette, append_entry, entry_line, load_cassette, request_text
@@ -91,7 +92,7 @@ class RecordedChatModel(BaseChatModelConnection):
             if self._asked is None:
                 self._asked = self._connect()
                 request = request_text(messages, names, kwargs, self._secrets)
-        reply = await self._asked.chat(messages, tools, **kwargs)
+        reply = await call(self._asked, messages, tools, **kwargs)
         append_entry(self.cassette, entry_line(request, reply, self._secrets))
         with self._lock:
             cassette.add(request, reply)

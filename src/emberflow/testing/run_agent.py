@@ -32,7 +32,8 @@ class AgentTestRun:
     outputs: list[Any] = field(default_factory=list[Any])
     by_key: dict[Any, list[Any]] = field(default_factory=dict[Any, list[Any]])
     events: list[Event] = field(default_factory=list[Event])
-    """Inputs and outputs included. Only on `local`: on Spark agents run in other processes."""
+    """Inputs, outputs and memory events included (the option `memory.generate-event` switches memory events off). Only on
+    `local`: on Spark agents run in other processes."""
 
     def sent(self, kind: str | type[Event]) -> list[Event]:
         """The events of one type."""

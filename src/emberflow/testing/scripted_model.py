@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, cast
 
-from emberflow.agents.chat_message import ChatMessage, MessageRole
-from emberflow.agents.chat_model import BaseChatModelConnection
-from emberflow.agents.tool import Tool
+from emberflow.agents.models.chat_message import ChatMessage, MessageRole
+from emberflow.agents.models.chat_model import BaseChatModelConnection
+from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidArgument, ResourceFailed, describe_cause, shorten
 
 Failure = int | Literal["timeout"]

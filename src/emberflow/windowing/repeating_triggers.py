@@ -178,9 +178,9 @@ def _register_next(
     time_ms: int, interval_ms: int, window: Any, ctx: TriggerContext, register: Callable[[int], None]
 ) -> None:
     next_ms = min(time_ms + interval_ms, window.max_timestamp())
+    ctx.get_partitioned_state(_NEXT_FIRE).add(next_ms)
     if next_ms > time_ms:
         # Not once more for the end of the window, which a timer of its own tells.
-        ctx.get_partitioned_state(_NEXT_FIRE).add(next_ms)
         register(next_ms)
 
 

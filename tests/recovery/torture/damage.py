@@ -67,7 +67,7 @@ def _may_be_damaged(files: RunFiles, path: Path) -> bool:
         return False
     if files.out in path.parents:
         # Visible output belongs to the user.
-        return path.relative_to(files.out).parts[0] == "_emberflow"
+        return path.relative_to(files.out).parts[0] == ".emberflow"
     return True
 
 

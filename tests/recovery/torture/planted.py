@@ -15,7 +15,7 @@ from typing import Any
 from emberflow.approvals import asking, question_files
 from emberflow.connectors.files.commit_ledger import CommitLedger
 from emberflow.engines.local import tasks
-from emberflow.engines.local.checkpoints import FileCheckpoints, read_checkpoint
+from emberflow.engines.local.checkpointing.checkpoints import FileCheckpoints, read_checkpoint
 from emberflow.errors import CorruptData
 from emberflow.operators.agents.agent_runtime import AgentRuntime
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 SINK_STEPS = {
     "staged": r"^open out/.*/inprogress[^/]*/",
     "prepared": r"^sync out/.*/inprogress[^/]*/",
-    "decision drafted": r"^open out/_emberflow/[^/]+/[^/]+$",
-    "decided": r"^rename out/_emberflow/.*\.json$",
+    "decision drafted": r"^open out/\.emberflow/[^/]+/[^/]+$",
+    "decided": r"^rename out/\.emberflow/.*\.json$",
     "made visible": r"^rename out/[^_]",
-    "done": r"^rename out/_emberflow/.*\.done$",
-    "ledger cleaned": r"^remove out/_emberflow/[^/]+/[^/]+$",
+    "done": r"^rename out/\.emberflow/.*\.done$",
+    "ledger cleaned": r"^remove out/\.emberflow/[^/]+/[^/]+$",
 }
 CALL_STEPS = {
     "call appended": r"^write checkpoints/calls/",
@@ -28,7 +28,7 @@ FILE_STEPS = {
 SQLITE_STEPS = {"transaction": r"^commit "}
 START_STEPS = {
     "owner": r"^(open|write|sync|rename) checkpoints/owners/",
-    "sink taken over": r"^(open|rename) out/_emberflow/[^/]+/ledger",
+    "sink taken over": r"^(open|rename) out/\.emberflow/[^/]+/ledger",
     "lease taken": r"^rename checkpoints/calls/",
     "calls removed": r"^remove checkpoints/calls/",
     "manifest": r"^(open|rename) checkpoints/[^/]+$",

@@ -66,14 +66,14 @@ def _into_the_database(folder: Path) -> None:
 
 def _decided(folder: Path) -> None:
     """Killed after all files of the epoch were renamed, before the ledger recorded it."""
-    newest = sorted(folder.glob("output/_emberflow/*/*.done"))[-1]
+    newest = sorted(folder.glob("output/.emberflow/*/*.done"))[-1]
     newest.rename(newest.with_name(f"{newest.stem}-000001.json"))
 
 
 def _marked(folder: Path) -> None:
     """The same, and the mark next to the staged files still exists."""
     _decided(folder)
-    entry = sorted(folder.glob("output/_emberflow/*/[0-9]*.json"))[-1]
+    entry = sorted(folder.glob("output/.emberflow/*/[0-9]*.json"))[-1]
     staging = sorted(entry.parent.glob("inprogress-*"))[-1]
     (staging / f"{entry.name[:8]}-0000-0.decided").touch()
 
@@ -81,7 +81,7 @@ def _marked(folder: Path) -> None:
 def _not_renamed(folder: Path) -> None:
     """Killed after the epoch was decided, before any of its files was renamed."""
     _decided(folder)
-    entry = sorted(folder.glob("output/_emberflow/*/[0-9]*.json"))[-1]
+    entry = sorted(folder.glob("output/.emberflow/*/[0-9]*.json"))[-1]
     staging = sorted(entry.parent.glob("inprogress-*"))[-1]
     for later in staging.iterdir():
         later.unlink()
@@ -253,13 +253,13 @@ KINDS = (
         note="detected when the job, or `emberflow dead-letters redrive`, looks for the next request",
     ),
     Kind(
-        file="file sink: `_emberflow/*/ledger.json`",
-        pattern="output/_emberflow/*/ledger.json",
+        file="file sink: `.emberflow/*/ledger.json`",
+        pattern="output/.emberflow/*/ledger.json",
         outcomes=ALL_REFUSED,
     ),
     Kind(
-        file="file sink: `_emberflow/*/inprogress-*/*`, prepared in the newest checkpoint",
-        pattern="output/_emberflow/*/inprogress-*/[0-9]*",
+        file="file sink: `.emberflow/*/inprogress-*/*`, prepared in the newest checkpoint",
+        pattern="output/.emberflow/*/inprogress-*/[0-9]*",
         outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
         hosts=(),
         test="tests/unit/connectors/files/test_staged_damage.py",
@@ -267,28 +267,28 @@ KINDS = (
     ),
     Kind(
         file="file sink: the same, of an epoch that is being committed",
-        pattern="output/_emberflow/*/inprogress-*/[0-9]*",
+        pattern="output/.emberflow/*/inprogress-*/[0-9]*",
         outcomes=(REFUSED, REFUSED, REFUSED, "`SinkFailed`"),
         before=_not_renamed,
         note="if its `.decided` exists, a missing one counts as visible and moved by a reader",
     ),
     Kind(
-        file="file sink: `_emberflow/*/inprogress-*/*.decided`",
-        pattern="output/_emberflow/*/inprogress-*/*.decided",
+        file="file sink: `.emberflow/*/inprogress-*/*.decided`",
+        pattern="output/.emberflow/*/inprogress-*/*.decided",
         outcomes=ALL_SAME,
         before=_marked,
         note="needed only for files that a reader moves away",
     ),
     Kind(
-        file="file sink: `_emberflow/*/*.done`, newest",
-        pattern="output/_emberflow/*/*.done",
+        file="file sink: `.emberflow/*/*.done`, newest",
+        pattern="output/.emberflow/*/*.done",
         outcomes=(SAME, SAME, SAME, EITHER),
         hosts=LOCAL,
         note="only its name matters",
     ),
     Kind(
-        file="file sink: `_emberflow/*/*.json`, an epoch that is being committed",
-        pattern="output/_emberflow/*/[0-9]*.json",
+        file="file sink: `.emberflow/*/*.json`, an epoch that is being committed",
+        pattern="output/.emberflow/*/[0-9]*.json",
         outcomes=(REFUSED, REFUSED, REFUSED, EITHER),
         hosts=LOCAL,
         before=_decided,
@@ -368,10 +368,10 @@ REFUSED_ON_SPARK = (
     ("checkpoints/sinks.json", "flip"),
     ("checkpoints/sinks.json", "cut"),
     ("checkpoints/sinks.json", "empty"),
-    ("output/_emberflow/*/ledger.json", "flip"),
-    ("output/_emberflow/*/ledger.json", "cut"),
-    ("output/_emberflow/*/ledger.json", "empty"),
-    ("output/_emberflow/*/ledger.json", "delete"),
+    ("output/.emberflow/*/ledger.json", "flip"),
+    ("output/.emberflow/*/ledger.json", "cut"),
+    ("output/.emberflow/*/ledger.json", "empty"),
+    ("output/.emberflow/*/ledger.json", "delete"),
     ("checkpoints/calls/decisions/[!.]*", "flip"),
     ("checkpoints/calls/decisions/[!.]*", "cut"),
     ("checkpoints/calls/decisions/[!.]*", "empty"),
@@ -391,7 +391,7 @@ HARMLESS_ON_SPARK = (
     ("checkpoints/sinks.json", "delete"),
     ("checkpoints/owners/lock", "flip"),
     ("checkpoints/owners/[0-9]*.json", "empty"),
-    ("output/_emberflow/*/*.done", "flip"),
+    ("output/.emberflow/*/*.done", "flip"),
     ("checkpoints/dead-letters/*/letters/*.jsonl", "cut"),
 )
 """All of them in one start, with a file `hold` and an unreadable one in `client/`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, assert_type
 
 from emberflow.agents import (
@@ -10,6 +11,7 @@ from emberflow.agents import (
     AgentConfigOptions,
     AgentExecutionOptions,
     AgentsExecutionEnvironment,
+    ChatMessage,
     ConfigOption,
     Configuration,
     ErrorHandling,
@@ -38,6 +40,11 @@ def pay_now(amount: float, idempotency_key: str = "") -> bytes:
     return idempotency_key.encode()
 
 
+@dataclass
+class Answer:
+    number: int
+
+
 class Priced(Event):
     amount: float
     names: list[str]
@@ -54,6 +61,10 @@ class Shop(Agent):
         assert_type(await ctx.durable_execute_async(price, "tea", reconciler=lambda: 1.0), float)
         assert_type(await ctx.durable_execute_async(look_up, "ann", reconciler=lambda: ["ann"]), list[str])
         assert_type(await ctx.durable_execute_async(lambda: 1), int)
+        assert_type(await ctx.chat("model", "how many?"), ChatMessage)
+        assert_type(await ctx.chat("model", "how many?", output=Answer), Answer)
+        assert_type(await ctx.chat("model", "which?", {"n": 3}, output=list[str], max_steps=5), list[str])
+        assert_type(await ctx.chat("model", "which?", output={"type": "object"}), Any)
         ctx.send_event(Priced(amount=1.0, names=["ann"]))
 
     @action(Priced)

@@ -19,7 +19,7 @@ from emberflow.agents import (
     RunnerContext,
 )
 from emberflow.errors import InvalidAgent, InvalidArgument
-from emberflow.streams import StreamExecutionEnvironment
+from emberflow.streams import StreamExecutionEnvironment, Types
 
 
 def repeat(event: Event, ctx: RunnerContext) -> None:
@@ -42,6 +42,13 @@ def test_lists_in_and_out() -> None:
     assert results == [], "nothing runs before execute()"
     env.execute()
     assert results == [{"a": (1, 1)}, {"b": (2, 1)}, {"a": (None, 2)}]
+
+
+def test_a_stream_of_outputs_may_have_a_type() -> None:
+    env = local()
+    inputs = env.env.from_collection(["a"]).key_by(lambda value: value)
+    outputs = env.from_datastream(inputs).apply(repeating()).to_datastream(output_type=Types.STRING())
+    assert outputs.get_type() == Types.STRING()
 
 
 def test_inputs_without_a_key_share_nothing() -> None:

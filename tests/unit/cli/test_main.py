@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +45,7 @@ def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[st
 
 def test_arguments_of_the_program_without_double_dash_get_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["run", "program.py", "--input", "x"])
+        main(["run", "program.py", "--size", "3"])
     assert "arguments for the program itself go after --" in capsys.readouterr().err
 
 
@@ -66,3 +69,22 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr(doctor, "diagnose", interrupted)
     assert main(["doctor"]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_python_m_emberflow_is_the_same_command(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nprint(__name__, sys.argv[1:])\nsys.exit(7)\n")
+    for arguments in (
+        ["--version"],
+        ["run"],
+        ["run", str(program), "--engine", "local", "--", "--size", "3"],
+    ):
+        as_module, as_command = (
+            subprocess.run([sys.executable, *start, *arguments], capture_output=True, text=True)
+            for start in (
+                ["-m", "emberflow"],
+                ["-c", "import sys; from emberflow.cli.main import main; sys.exit(main())"],
+            )
+        )
+        assert as_module.returncode == as_command.returncode
+        assert (as_module.stdout, as_module.stderr) == (as_command.stdout, as_command.stderr)

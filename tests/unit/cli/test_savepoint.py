@@ -46,7 +46,7 @@ def savepoint(tmp_path: Path) -> Path:
 def test_inspect_shows_the_contents(savepoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["savepoint", "inspect", str(savepoint)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "savepoint of 'orders' on spark, 2027-01-15 08:00:00 UTC, format 3"
+    assert lines[0] == "savepoint of 'orders' on spark, 2027-01-15 08:00:00 UTC, format 4"
     assert lines[1].startswith("1 steps with 2 keys, ")
     assert lines[2] == "  source words: 2 channels, 1 ended"
     assert lines[3].startswith("  sum totals: 2 keys, 1 event-time timers, ")

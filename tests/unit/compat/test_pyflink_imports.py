@@ -18,8 +18,9 @@ import pytest
 
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
+from emberflow.compat.finder import PackageFinder, available, installed
 from emberflow.compat.pyflink import missing, names
-from emberflow.compat.pyflink.finder import PyFlinkFinder, available, installed
+from emberflow.compat.pyflink.package import PYFLINK
 from emberflow.engines.spark.driver.shipping import make_archive
 from emberflow.engines.spark.wire.bootstrap import make_bootstrap
 from emberflow.errors import InvalidArgument, PyFlinkOnly
@@ -28,7 +29,7 @@ from emberflow.streams import Duration, MapFunction, StreamExecutionEnvironment
 
 @pytest.fixture
 def hook() -> Iterator[None]:
-    with installed():
+    with installed(PYFLINK):
         yield
 
 
@@ -49,7 +50,7 @@ def test_names_are_emberflows() -> None:
 def test_every_module_of_the_table_can_be_imported_with_a_star(module: str) -> None:
     namespace: dict[str, Any] = {}
     exec(f"from {module} import *", namespace)
-    assert set(available(module)) <= set(namespace)
+    assert set(available(PYFLINK, module)) <= set(namespace)
     assert set(names.NAMES[module].split()) <= set(dir(imported(module)))
 
 
@@ -95,17 +96,17 @@ def test_the_hook_leaves_nothing_behind() -> None:
         return [name for name in sys.modules if name.split(".")[0] == "pyflink"]
 
     assert leftovers() == []
-    with installed():
-        with installed():
+    with installed(PYFLINK):
+        with installed(PYFLINK):
             imported("pyflink.datastream.window")
         assert "pyflink.datastream.window" in leftovers()
     assert leftovers() == []
-    assert not any(isinstance(finder, PyFlinkFinder) for finder in sys.meta_path)
+    assert not any(isinstance(finder, PackageFinder) for finder in sys.meta_path)
 
 
 def test_a_real_pyflink_that_was_imported_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyflink", ModuleType("pyflink"))
-    with pytest.raises(InvalidArgument, match="pyflink was already imported"), installed():
+    with pytest.raises(InvalidArgument, match="pyflink was already imported"), installed(PYFLINK):
         pass
 
 
@@ -156,7 +157,7 @@ for part in sys.stdin.read().split():
 def test_workers_resolve_pyflink_for_the_jobs_that_want_it(tmp_path: Path) -> None:
     """A worker process serves one job after another; each brings its own code."""
     plain = make_bootstrap(*make_archive())
-    with installed():
+    with installed(PYFLINK):
         asking = make_bootstrap(*make_archive())
     done = subprocess.run(
         [
@@ -175,5 +176,14 @@ def test_workers_resolve_pyflink_for_the_jobs_that_want_it(tmp_path: Path) -> No
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    none, found = "No module named 'pyflink'", "emberflow.streams.functions 1000"
+    none, found = "No module named 'pyflink'", "emberflow.streams.functions.function 1000"
     assert done.stdout.splitlines() == [none, found, none, found]
+
+
+@pytest.mark.usefixtures("hook")
+def test_watermark_alignment_is_declared_as_in_pyflink() -> None:
+    common = imported("pyflink.common")
+    strategy = common.WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", common.Duration.of_seconds(20), common.Duration.of_seconds(1)
+    )
+    assert strategy.alignment.max_drift_ms == 20_000

@@ -46,7 +46,7 @@ def test_a_log_that_was_never_written_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_closed_store_does_not_come_alive_again(tmp_path: Path) -> None:
-    """A write that was in flight would take the lease again, and what the store had claimed would run for ever."""
+    """A write that was in flight would take the lease again, and what the store had claimed would run forever."""
     closed, other = FileCallStore(tmp_path), FileCallStore(tmp_path)
     closed.append([b"claimed"], sync=True)
     assert other.alive(closed.owner)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from dataclasses import field
 from typing import Any, ClassVar
+from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 from emberflow.agents import Event, EventType, InputEvent, OutputEvent
 from emberflow.errors import InvalidAgent, InvalidArgument
 from emberflow.events.agent_events import fields_of
+from emberflow.streams import Row
 
 
 class Scored(Event):
@@ -152,3 +156,79 @@ def test_a_field_that_every_event_has_is_rejected() -> None:
             type: str
 
     assert "wrong_type" in str(caught.value)
+
+
+class Point(BaseModel):
+    x: int
+    tags: list[str] = []
+
+
+class Moved(Event):
+    to: Point
+    by: str = ""
+
+
+def test_an_event_has_the_methods_of_a_pydantic_model() -> None:
+    event = Event(type="moved", attributes={"to": Point(x=1)}, id="id-1")
+    assert event.model_dump() == {
+        "id": "id-1", "type": "moved", "attributes": {"to": {"x": 1, "tags": []}},
+    }  # fmt: skip
+    event.upstream_event_id, event.upstream_action_name = "id-0", "act"
+    data = json.loads(event.model_dump_json())
+    assert (data["upstreamEventId"], data["upstreamActionName"]) == ("id-0", "act")
+    again = Event.model_validate_json(event.model_dump_json())
+    assert again == Event(type="moved", attributes={"to": {"x": 1, "tags": []}})
+    assert (again.id, again.upstream_event_id, again.upstream_action_name) == ("id-1", "id-0", "act")
+    assert Event.model_validate({"type": "a", "upstream_event_id": "u"}).upstream_event_id == "u"
+
+
+def test_properties_beside_the_attributes() -> None:
+    event: Any = Event(type="a", attributes={}, isPython=True, note={"n": 1})
+    assert event.isPython is True
+    assert event.model_dump()["note"] == {"n": 1}
+    again: Any = Event.model_validate_json(event.model_dump_json())
+    assert (again.note, again == event, event == Event(type="a")) == ({"n": 1}, True, False)
+    with pytest.raises(InvalidArgument, match="did you mean 'attributes'"):
+        Event(type="a", atributes={"b": 1})
+
+
+def test_events_of_classes_are_read_and_dumped() -> None:
+    moved = Moved(to=Point(x=1))
+    data = moved.model_dump()
+    assert data["attributes"] == {"to": {"x": 1, "tags": []}, "by": ""}
+    assert Moved.model_validate(data) == moved
+    assert isinstance(Moved.model_validate(data).to, Point)
+    assert Moved.model_validate({"to": {"x": 1}}).to == Point(x=1)
+    assert Own.model_validate({"type": "Own", "attributes": {"value": 3}}) == Own(3)
+
+
+def test_a_copy_of_an_event_with_other_contents() -> None:
+    event = Event(type="a", attributes={"b": []}, id="x")
+    copied = event.model_copy(update={"id": "y", "note": 1})
+    assert (copied.id, event.id, copied.attributes is event.attributes) == ("y", "x", True)
+    assert event.model_copy(deep=True).attributes["b"] is not event.attributes["b"]
+
+
+def test_attributes_of_a_class_are_plain_data_and_its_fields_are_typed() -> None:
+    moved = Moved(to=Point(x=1))
+    assert moved.attributes["to"]["x"] == 1
+    assert moved.to.x == 1
+    assert Moved.from_event(Event(type="Moved", attributes={"to": {"x": 2}})).to == Point(x=2)
+
+
+def test_rows_survive_json() -> None:
+    event = Event(type="a", attributes={"row": Row(x=1), "rows": [Row(1, 2)]})
+    assert Event.from_json(event.model_dump_json()) == event
+
+
+def test_an_id_that_is_read_outside_of_an_action_is_random_and_stays() -> None:
+    first, second = Event(type="a"), Event(type="a")
+    assert first.id == first.id != second.id
+    assert Event(type="a", id=UUID(int=1)).id == str(UUID(int=1))
+    assert Event(type="a").upstream_event_id is None
+
+
+@pytest.mark.parametrize("attributes", [3, [("a", 1)], "a"])
+def test_attributes_are_a_dictionary(attributes: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"attributes of the event 'x' are .*must be a dict"):
+        Event(type="x", attributes=attributes)

@@ -19,10 +19,11 @@ def parts(batch: Batch) -> list[Packet]:
 
 
 def together(found: list[Packet]) -> Batch:
-    joined = Batch([], [], [], [])
+    joined = Batch([], [], [], [], [])
     for packet in sorted(found, key=lambda item: item.sequence):
-        for column in ("values", "timestamps", "watermarks", "keys"):
-            getattr(joined, column).extend(getattr(packet.batch, column))
+        for column in ("values", "timestamps", "watermarks", "keys", "origins"):
+            getattr(joined, column).extend(getattr(packet.batch, column) or ())
+    joined.origins = joined.origins or None
     return joined
 
 
@@ -36,7 +37,9 @@ def test_nothing_is_lost_and_order_is_kept(
     monkeypatch.setattr(packets, "MAX_BYTES", 3000)
     # Different strings, or pickle would write them once and refer to them.
     values = [f"{i:06d}" * size for i in range(records)]
-    batch = Batch(values, list(range(records)), list(range(records)), [f"k{i}" for i in range(records)])
+    numbers = list(range(records))
+    origins = [("reader", f"{i}") if i % 3 else None for i in numbers]
+    batch = Batch(values, numbers, numbers, [f"k{i}" for i in numbers], origins)
     found = parts(batch)
     assert len(found) >= at_least
     assert together(found) == batch

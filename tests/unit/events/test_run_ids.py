@@ -54,6 +54,17 @@ def test_other_strings_are_not_ids_of_actions(text: str) -> None:
     assert ActionId.parse(text) is None
 
 
-@pytest.mark.parametrize("text", ["", "step/key-1/1/", "step/key-1/1/ending"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "step/key-1/1/", "step/key-1/1/ending", "step/key-1/1/2.1", "step/key-1/1/2.", "step/key-1/1/2.x"],
+)
 def test_other_strings_are_not_ids_of_calls(text: str) -> None:
     assert CallId.parse(text) is None
+
+
+def test_the_first_call_of_a_branch_has_the_id_of_a_call_without_one() -> None:
+    first, later = CallId("step/key-1/1/", 2), CallId("step/key-1/1/", 2, (3,))
+    assert str(first) == "step/key-1/1/2"
+    assert str(later) == "step/key-1/1/2.3"
+    assert [CallId.parse(str(item)) for item in (first, later)] == [first, later]
+    assert action_of(str(later)) == "step/key-1/1/"

@@ -26,9 +26,9 @@ GOLDEN = Path(__file__).parent / "golden"
 MISSING = spark_missing()
 
 
-def run(name: str, engine: str) -> list[str]:
+def run(name: str, engine: str, *options: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "emberflow.cli.main", "run", f"examples/agents/{name}", "--engine", engine, "--quiet"],
+        [sys.executable, "-m", "emberflow.cli.main", "run", f"examples/agents/{name}", "--engine", engine, "--quiet", *options],
         capture_output=True, text=True, check=False, timeout=500, cwd=ROOT, env={**os.environ, "PYTHONUTF8": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -63,7 +63,8 @@ def test_the_readme_runs_every_example() -> None:
         for line in fence.text.splitlines()
     ]
     ran = {command[2] for command in commands if command[1] == "run"}
-    assert ran == {f"examples/agents/{path.name}" for path in EXAMPLES.glob("*.py")}
+    files = [*EXAMPLES.glob("*.py"), *EXAMPLES.rglob("*.yaml")]
+    assert ran == {path.relative_to(ROOT).as_posix() for path in files}
 
 
 @pytest.mark.parametrize("example", ["review_triage"], indirect=True)
@@ -75,6 +76,15 @@ def test_reviews_are_triaged(example: ModuleType) -> None:
     )
     assert len(done.sent(example.Answered)) == 40
     assert {event.team for event in done.sent(example.Escalation)} == {"shipping", "support"}
+
+
+@pytest.mark.parametrize("example", ["expenses"], indirect=True)
+def test_expenses_are_added_up_by_a_skill_and_booked(example: ModuleType) -> None:
+    done = run_agent(example.Expenses(), example.INPUTS)
+    assert done.by_key == {
+        "ann": ["booked 30.50 on account ann-2030 (receipts needed for: none)"],
+        "bob": ["booked 271.20 on account bob-2030 (receipts needed for: 240)"],
+    }
 
 
 @pytest.mark.parametrize("example", ["review_triage"], indirect=True)
@@ -100,7 +110,12 @@ def test_the_product_is_part_of_the_question(example: ModuleType) -> None:
         "local",
         pytest.param(
             "spark",
-            marks=[pytest.mark.spark, pytest.mark.skipif(bool(MISSING), reason=f"A31 on Spark: {MISSING}")],
+            marks=[
+                pytest.mark.spark,
+                # By day, `make demo` and the snippets of the documentation run agents as programs on Spark.
+                pytest.mark.nightly,
+                pytest.mark.skipif(bool(MISSING), reason=f"A31 on Spark: {MISSING}"),
+            ],
         ),
     ],
 )
@@ -110,6 +125,41 @@ def test_review_triage_as_a_program(engine: str) -> None:
     for line in run("review_triage.py", engine):
         found[re.split(" +#", line)[0].split("> ")[-1]].append(line.split("> ")[-1])
     assert found == stored
+
+
+def test_agents_in_yaml_call_each_other() -> None:
+    options = ["--input", "examples/agents/team/questions.jsonl", "--agent", "coordinator"]
+    (line,) = run("team/team.yaml", "local", *options)
+    assert json.loads(line)["output"] == "The answer: 4,806 m and 1,345 m."
+
+
+ENGINES = [
+    "local",
+    pytest.param(
+        "spark",
+        marks=[pytest.mark.spark, pytest.mark.skipif(bool(MISSING), reason=f"A21 on Spark: {MISSING}")],
+    ),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_agent_in_yaml_runs_without_a_program(engine: str, tmp_path: Path) -> None:
+    folder, output = "examples/agents/support", tmp_path / "answers.jsonl"
+    options = ["--input", f"{folder}/questions.jsonl", "--key", "customer", "--output", str(output)]
+    assert run("support/support.yaml", engine, *options) == []
+
+    found: dict[str, list[str]] = {"ann": [], "bob": []}
+    for line in output.read_text(encoding="utf-8").splitlines():
+        answer = json.loads(line)
+        found[answer["key"]].append(answer["output"])
+    assert found == {
+        "ann": ["Dear customer: It arrives tomorrow.", "Dear customer: Thank you."],
+        "bob": [
+            "Dear customer: We are sorry.",
+            "Dear customer: We are sorry.",
+            "to a person, angry 2 times: and the new one is late",
+        ],
+    }
 
 
 @pytest.mark.parametrize("example", ["incidents"], indirect=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 import math
@@ -185,6 +186,46 @@ def test_secrets_are_masked_wherever_they_are(name: str, level: str) -> None:
     )
     assert b"sk-123" not in line
     assert b"more" in line
+
+
+def with_secret(secret: str, record: EventRecord, **limits: Any) -> bytes:
+    record.secrets = {"another secret", secret}
+    return EventJson(settings("logs", **limits)).line(record)
+
+
+@pytest.mark.parametrize("secret", ["sk-314159", 'quoted "sk"', "back\\slash", "zwölf\nlines", "\ud800half"])
+@pytest.mark.parametrize("level", ["STANDARD", "VERBOSE"])
+def test_known_values_are_masked_wherever_they_are(secret: str, level: str) -> None:
+    text = f"the key {secret} is refused"
+    for value in (text, {"deep": [{"er": (text,)}]}, {text: 1}, Order(text, ""), ValueError(text), {1, text}):
+        found = json.loads(with_secret(secret, record(note=value), level=level))
+        assert "the key *** is refused" in json.dumps(found)
+    assert json.loads(with_secret(secret, record(key=text), level=level))["key"] == "the key *** is refused"
+    failed = json.loads(with_secret(secret, error(text), level=level))
+    assert failed["error"] == "the key *** is refused"
+
+
+def test_known_values_are_masked_in_bytes_and_composed_keys() -> None:
+    shown = json.loads(with_secret("sk-314159", record(key=("ann", "sk-314159"), raw=b"is sk-314159")))
+    assert shown["key"] == ["ann", "***"]
+    assert shown["attributes"]["raw"] == "base64:" + base64.b64encode(b"is ***").decode()
+
+
+def test_a_known_value_is_masked_before_the_text_is_truncated() -> None:
+    line = with_secret("sk-314159", record(note="the key sk-314159 is refused"), max_string=12)
+    assert json.loads(line)["attributes"]["note"] == "the key *** … (+10 chars)"
+
+
+def test_a_line_without_known_values_is_the_same() -> None:
+    assert with_secret("sk-314159", record(note="all is well")) == EventJson(settings("logs")).line(
+        record(note="all is well")
+    )
+
+
+def test_a_known_value_does_not_change_what_is_not_text() -> None:
+    found = json.loads(with_secret("1", record(n=1, v="v1", type1=None)))
+    assert found["v"] == 1
+    assert found["attributes"] == {"n": 1, "v": "v***", "type***": None}
 
 
 def test_a_truncated_name_still_masks_its_value() -> None:

@@ -104,6 +104,14 @@ def test_pending_processing_time_timers_fire_once_at_the_end() -> None:
     assert len(harness.scope.processing_timers) == 0
 
 
+def test_what_pending_timers_emit_at_the_end_does_not_carry_the_end() -> None:
+    harness = OperatorHarness(lambda stream: stream.key_by(first).process(ForEver()))
+    harness.send([("a", 1)], [5])
+    harness.watermark(7)
+    harness.end()
+    assert harness.log == [7, Emitted(100, None, 7), MAX_WATERMARK]
+
+
 def test_the_end_needs_every_channel() -> None:
     harness = OperatorHarness(lambda stream: stream.key_by(first).process(Timers()), channels=2)
     harness.send([("a", "event", 10)], [5])

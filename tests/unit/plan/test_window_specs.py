@@ -29,7 +29,7 @@ from emberflow.streams import (
     TumblingProcessingTimeWindows,
     Types,
 )
-from emberflow.streams.window_functions import can_merge, shares_panes
+from emberflow.streams.functions.window_functions import can_merge, shares_panes
 
 ALIGNED, PANES = WindowStrategy.ALIGNED, WindowStrategy.PANES
 SESSIONS, TRIGGERED = WindowStrategy.SESSIONS, WindowStrategy.TRIGGERED

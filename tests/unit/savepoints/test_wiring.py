@@ -12,7 +12,7 @@ from emberflow.engines.job.savepoint_start import keep_wiring
 from emberflow.errors import ProgramChanged
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK
 from emberflow.events.stored_files import write_json
-from emberflow.operators.watermark_merge import hold_channel
+from emberflow.operators.watermarks.watermark_merge import hold_channel
 from emberflow.savepoints.wiring import Wiring, wiring_of
 from emberflow.streams import BroadcastProcessFunction, MapStateDescriptor
 from emberflow.testing import LOCAL

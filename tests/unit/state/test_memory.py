@@ -9,7 +9,7 @@ import pytest
 
 from emberflow.errors import InvalidArgument, MemoryTooLarge, NotSerializable
 from emberflow.state.memory import Journal, Memory, tree_size
-from emberflow.state.memory_object import MemoryObject, MemoryRef
+from emberflow.state.memory_object import MemoryObject, MemoryRef, MemoryType
 from emberflow.state.pages import Fields, Node
 from emberflow.testing import ManualClock
 
@@ -30,7 +30,7 @@ def test_paths_make_nested_objects() -> None:
     user = memory.get("user")
     assert isinstance(user, MemoryObject)
     assert user.get("name.first") == "Ann"
-    assert user.keys() == user.get_field_names() == ["name", "age"]
+    assert user.keys() == user.get_field_names() == ["age", "name"]
     assert "age" in user
     assert not user.is_exist("name.last")
     assert memory.get("user.phone", "none") == "none"
@@ -216,3 +216,40 @@ def test_reading_may_keep_a_value_alive(refresh: bool, alive: bool) -> None:
     assert memory.get("a") == 1
     clock.advance(6)
     assert memory.is_exist("a") is alive
+
+
+def test_values_do_not_replace_nested_objects() -> None:
+    memory = memory_of()
+    memory.set("user.name", "Ann")
+    with pytest.raises(ValueError, match="'user' cannot be set, because it is a nested object") as caught:
+        memory.set("user", 5)
+    assert "it has 'name'" in str(caught.value)
+    assert memory.to_dict() == {"user": {"name": "Ann"}}
+    memory.delete("user")
+    memory.set("user", 5)
+    assert memory.get("user") == 5
+
+
+def test_fields_names_and_none_as_in_flink_agents() -> None:
+    memory = memory_of()
+    memory.set("user.name", "Ann")
+    memory.set("nothing", None)
+    assert memory.get_fields() == {"nothing": None, "user": "NestedObject"}
+    assert memory.get_field_names() == ["nothing", "user"]
+    assert (memory.is_exist("nothing"), "user.name" in memory, "user.age" in memory) == (True, True, False)
+    assert not memory.is_exist("nothing.more")
+
+
+def test_references_have_types_and_the_shape_of_models() -> None:
+    memory = memory_of()
+    ref = memory.set("user.name", "Ann")
+    assert ref == MemoryRef.create(MemoryType.SHORT_TERM, "user.name") == MemoryRef(path="user.name")
+    assert ref.model_dump() == {"memory_type": "short_term", "path": "user.name"}
+    assert MemoryRef.model_validate(ref.model_dump()) == ref
+    assert memory.get(ref.model_dump()) == "Ann"  # pyright: ignore[reportArgumentType]
+    assert MemoryRef.create(MemoryType.SENSORY, "a").memory_type is MemoryType.SENSORY
+    assert MemoryRef.create(MemoryType.SENSORY, "a") != MemoryRef.create("short_term", "a")
+    with pytest.raises(InvalidArgument, match="did you mean 'sensory'"):
+        MemoryRef.create("sensry", "a")
+    with pytest.raises(InvalidArgument, match="needs a field 'path'"):
+        MemoryRef.model_validate({})

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from emberflow.engines.local.checkpoints import Checkpoint
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.errors import CheckpointUnusable, CorruptData, NotSerializable
 from emberflow.event_time.clock import FixedClock
 from emberflow.operators import group_layout

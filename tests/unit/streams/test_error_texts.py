@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -11,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from emberflow.agents import Configuration
+from emberflow.agents import (
+    Agent,
+    AgentsExecutionEnvironment,
+    Configuration,
+    InputEvent,
+    RunnerContext,
+    action,
+)
 from emberflow.errors import (
     EmberflowError,
     InvalidArgument,
@@ -263,6 +271,46 @@ env = StreamExecutionEnvironment.get_execution_environment(engine="local")
 env.from_collection([1, 0]).map(divide).print()
 env.execute()
 """
+
+
+AGENT_PROGRAM = """\
+from emberflow.agents import Agent, AgentsExecutionEnvironment, InputEvent, action
+from emberflow.streams import StreamExecutionEnvironment
+
+class Divider(Agent):
+    @action(InputEvent)
+    @staticmethod
+    def divide(event, ctx):
+        1 // event.input
+
+local = StreamExecutionEnvironment.get_execution_environment(engine="local")
+env = AgentsExecutionEnvironment.get_execution_environment(local)
+env.from_list([{"key": "a", "value": 0}]).apply(Divider()).to_list()
+env.execute()
+"""
+
+
+def test_a_script_with_an_agent_shows_its_own_lines(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(AGENT_PROGRAM)
+    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    frames = [line for line in ended.stderr.splitlines() if line.startswith("  File ")]
+    assert 'program.py", line 8, in divide' in ended.stderr
+    assert len([line for line in frames if str(program) not in line]) == 1, ended.stderr
+
+
+class Idle(Agent):
+    @action(InputEvent)
+    @staticmethod
+    def nothing(event: InputEvent, ctx: RunnerContext) -> None: ...
+
+
+def test_the_line_that_adds_a_step_is_the_users() -> None:
+    agents = AgentsExecutionEnvironment.get_execution_environment(LOCAL.environment())
+    agents.from_list([{"key": "a", "value": 0}]).apply(Idle()).to_list()
+    locations = re.findall(r"  at (\S+)", agents.env.explain())
+    assert len(locations) == 4
+    assert {location.split(":")[0] for location in locations} == {Path(__file__).name}
 
 
 @pytest.mark.parametrize("full", ["", "1"])

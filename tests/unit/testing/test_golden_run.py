@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from emberflow.agents.chat_message import ChatMessage
+from emberflow.agents.models.chat_message import ChatMessage
 from emberflow.events.agent_events import Event, OutputEvent
 from emberflow.testing.golden_run import UPDATE, assert_golden, plain
 

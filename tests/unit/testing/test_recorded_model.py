@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from emberflow.agents.chat_message import ChatMessage, MessageRole
-from emberflow.agents.chat_model import BaseChatModelConnection
-from emberflow.agents.tool import FunctionTool, Tool
+from emberflow.agents.models.chat_message import ChatMessage, MessageRole
+from emberflow.agents.models.chat_model import BaseChatModelConnection
+from emberflow.agents.tools.function_tool import FunctionTool, Tool
 from emberflow.errors import CorruptData, InvalidAgent, ResourceFailed
 from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType, Secret
 from emberflow.testing.cassette import HEADER, load_cassette
@@ -82,6 +82,19 @@ def test_record_then_replay(tmp_path: Path) -> None:
     assert ask(replayed, "b") == "two"
     again = pickle.loads(pickle.dumps(replayed))
     assert ask(again, "a", temperature=0.1) == "one"
+
+
+class Brief(BaseChatModelConnection):
+    """A plain function whose answer is a string."""
+
+    def chat(self, messages: Sequence[ChatMessage], tools: Any = None, **kwargs: Any) -> Any:
+        return messages[-1].content.upper()
+
+
+def test_a_plain_chat_that_answers_with_a_string_is_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "cassette.jsonl"
+    assert ask(RecordedChatModel(path, mode="record", connection=Brief()), "a") == "A"
+    assert ask(RecordedChatModel(path), "a") == "A"
 
 
 def test_unknown_requests_name_the_nearest_one(tmp_path: Path) -> None:

@@ -60,7 +60,12 @@ def test_inputs_with_keys() -> None:
 
 def test_events_in_the_order_in_which_they_happened() -> None:
     run = run_agent(greeter(), ["ann"])
-    assert [event.type for event in run.events] == ["_input_event", "Greeting", "_output_event"]
+    assert [event.type for event in run.events] == [
+        "_input_event",
+        "Greeting",
+        "_short_term_write_event",
+        "_output_event",
+    ]
     assert run.sent(Greeting) == [Greeting(text="hello ann (1)")]
     assert run.sent("_output_event") == [OutputEvent("hello ann (1)")]
     assert run.sent("nothing of the kind") == []
@@ -81,7 +86,7 @@ def test_options_and_listeners_of_the_test_itself() -> None:
         AgentExecutionOptions.MAX_STEPS: 2,
     }
     run = run_agent(greeter(), ["ann"], options=options)
-    assert len(seen) == len(run.events) == 3
+    assert len(seen) == len(run.events) == 4
     assert seen[0] == ("test", "_input_event")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.agents.chat_message import ChatMessage, MessageRole
+from emberflow.agents.models.chat_message import ChatMessage, MessageRole
 from emberflow.errors import InvalidArgument, ResourceFailed
 from emberflow.plan.agents.resources import ResourceDescriptor
 from emberflow.plan.json_values import from_json_value, to_json_value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from emberflow.compat.pyflink.finder import install
+from emberflow.compat.finder import install
+from emberflow.compat.pyflink.package import PYFLINK
 
-install()
+install(PYFLINK)

@@ -1,9 +1,13 @@
-"""What of PyFlink emberflow does not have, and what to use instead; one sentence each, shown at the import."""
+"""PyFlink APIs that are not supported, and their replacements: one sentence each, shown at the import."""
 
 from __future__ import annotations
 
+_SQL = "use to_dataframe() and Spark SQL; StreamTableEnvironment has tables without SQL"
+_UDF = "call Python functions in map() of t_env.to_data_stream(table)"
+_EXPRESSION = "use map() of t_env.to_data_stream(table), or its to_dataframe() and Spark SQL"
+_SETTINGS = "set options on the stream environment: env.configure(…)"
+
 MODULES: dict[str, str] = {
-    "pyflink.table": "use to_dataframe() and from_dataframe(), and SQL on the DataFrames",
     "pyflink.datastream.connectors.cassandra": "use from_dataframe() with Spark's connector, or a Sink of your own",
     "pyflink.datastream.connectors.dynamic_kafka": "use from_dataframe() with Spark's Kafka source",
     "pyflink.datastream.connectors.elasticsearch": "use to_dataframe() with Spark's connector, or a Sink of your own",
@@ -18,6 +22,18 @@ MODULES: dict[str, str] = {
     "pyflink.java_gateway": "there is no Flink JVM to talk to; use emberflow's Python API",
     "pyflink.serializers": "values are pickled; register nothing",
     "pyflink.shell": "import emberflow.compat.pyflink.install in a Python shell",
+    "pyflink.table.catalog": "name tables with create_temporary_table(); data of a catalog is read with from_dataframe()",
+    "pyflink.table.changelog_mode": "tables are streams of inserted rows",
+    "pyflink.table.data_view": _UDF,
+    "pyflink.table.environment_settings": _SETTINGS,
+    "pyflink.table.explain_detail": "use env.explain()",
+    "pyflink.table.module": _SQL,
+    "pyflink.table.statement_set": _SQL,
+    "pyflink.table.sql_dialect": _SQL,
+    "pyflink.table.table_config": _SETTINGS,
+    "pyflink.table.table_schema": "use Schema",
+    "pyflink.table.udf": _UDF,
+    "pyflink.table.window": "use window() of t_env.to_data_stream(table)",
     "pyflink.testing": "use emberflow.testing",
     "pyflink.util": "it is internal to PyFlink; there is no replacement",
 }
@@ -45,7 +61,6 @@ NAMES: dict[str, str] = {
     "CachedDataStream": "keep the records with to_dataframe().cache() on Spark",
     "CustomCheckpointStorage": "name a folder with checkpoint_dir or execution.checkpointing.dir",
     "CustomStateBackend": "choose a backend with the option state_backend",
-    "ExternalTypeInfo": "it belongs to the Table API; use the Types",
     "FileCompactStrategy": "files are never compacted; set a larger checkpoint interval for fewer files",
     "FileCompactor": "files are never compacted; set a larger checkpoint interval for fewer files",
     "FileEnumeratorProvider": "FileSource enumerates files by itself",
@@ -56,8 +71,41 @@ NAMES: dict[str, str] = {
     "RowFieldExtractorSchema": "map() the row to its field before the sink",
     "SourceFunction": "in PyFlink it wraps a Java class; use from_source() with a Source",
     "StreamTransformer": "it wraps a Java class; use map() before the sink",
-    "StreamingFileSink": "use FileSink",
     "SupportsPreprocessing": "it wraps a Java class; use map() before the sink",
     "TypeSerializer": "values are pickled, and declared types are encoded by themselves",
+    "ChangelogMode": "tables are streams of inserted rows",
+    "EnvironmentSettings": _SETTINGS,
+    "ExplainDetail": "use env.explain()",
+    "FormatDescriptor": "name the format with format('json'), and its options with option('json.…', value)",
+    "FunctionContext": _UDF,
+    "GroupedTable": _SQL,
+    "ListView": _UDF,
+    "MapView": _UDF,
+    "OverWindowedTable": _SQL,
+    "ResultKind": "a TableResult has the rows of execute(), and nothing else",
+    "ScalarFunction": _UDF,
+    "SqlDialect": _SQL,
+    "StatementSet": _SQL,
+    "TableAggregateFunction": _UDF,
+    "TableConfig": _SETTINGS,
+    "TableEnvironment": _SQL,
+    "TableFunction": _UDF,
+    "TableSchema": "use Schema",
+    "WindowGroupedTable": _SQL,
+    "array": _EXPRESSION,
+    "call": _EXPRESSION,
+    "call_sql": _EXPRESSION,
+    "coalesce": _EXPRESSION,
+    "concat": _EXPRESSION,
+    "current_timestamp": _EXPRESSION,
+    "if_then_else": _EXPRESSION,
+    "json_object": _EXPRESSION,
+    "lit": _EXPRESSION,
+    "map_": _EXPRESSION,
+    "row": _EXPRESSION,
+    "source_watermark": _EXPRESSION,
+    "to_timestamp_ltz": _EXPRESSION,
+    "with_columns": _EXPRESSION,
+    "without_columns": _EXPRESSION,
 }
 """Names, wherever they are imported from."""

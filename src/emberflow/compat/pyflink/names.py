@@ -10,6 +10,7 @@ STREAMS = "emberflow.streams"
 
 _METRIC_GROUP = "emberflow.observability.metric_group"
 _SERIALIZERS = "emberflow.windowing.serializers"
+_TABLES = f"{STREAMS}.tables"
 _TYPES = "emberflow.events.types.type_information"
 
 HOMES: dict[str, str] = {
@@ -18,10 +19,14 @@ HOMES: dict[str, str] = {
     "BasicTypeInfo": _TYPES,
     "CountWindowSerializer": _SERIALIZERS,
     "Counter": _METRIC_GROUP,
+    "DataType": _TABLES,
+    "DataTypes": _TABLES,
     "DateTypeInfo": _TYPES,
     "Distribution": _METRIC_GROUP,
+    "Expression": _TABLES,
+    "ExternalTypeInfo": f"{_TABLES}.data_types:external_type_info",
     "FileSourceBuilder": "emberflow.connectors.files.file_source",
-    "Function": "emberflow.streams.functions",
+    "Function": "emberflow.streams.functions.function",
     "GlobalWindowSerializer": _SERIALIZERS,
     "ListTypeInfo": _TYPES,
     "MapTypeInfo": _TYPES,
@@ -32,11 +37,18 @@ HOMES: dict[str, str] = {
     "PickledBytesTypeInfo": _TYPES,
     "PrimitiveArrayTypeInfo": _TYPES,
     "RestartStrategyConfiguration": "emberflow.plan.restart_strategy:RestartStrategy",
+    "Schema": _TABLES,
     "SqlTimeTypeInfo": _TYPES,
     "StateDescriptor": "emberflow.state.descriptors",
+    "StreamTableEnvironment": _TABLES,
+    "StreamingFileSink": f"{STREAMS}:FileSink",
+    "Table": _TABLES,
+    "TableDescriptor": _TABLES,
+    "TableResult": _TABLES,
     "TimeTypeInfo": _TYPES,
     "TimeWindowSerializer": _SERIALIZERS,
     "TimestampTypeInfo": _TYPES,
+    "col": _TABLES,
 }
 """Names that are found elsewhere than in `emberflow.streams`: the module, or `module:Name`."""
 
@@ -60,6 +72,10 @@ _BACKENDS = """
 """
 _SCHEMAS = "ByteArraySchema DeserializationSchema Encoder SerializationSchema SimpleStringSchema"
 _METRICS = "Counter Distribution Meter Metric MetricGroup"
+_EXPRESSIONS = """
+    array call call_sql coalesce col concat current_timestamp if_then_else json_object lit map_ row source_watermark
+    to_timestamp_ltz with_columns without_columns
+"""
 _KEYED_STATE = """
     AggregatingState AggregatingStateDescriptor ListState ListStateDescriptor MapState MapStateDescriptor ReducingState
     ReducingStateDescriptor ValueState ValueStateDescriptor
@@ -159,5 +175,19 @@ NAMES: dict[str, str] = {
     """,
     "pyflink.metrics": _METRICS,
     "pyflink.metrics.metricbase": _METRICS,
+    "pyflink.table": """
+        ChangelogMode DataTypes EnvironmentSettings ExplainDetail FormatDescriptor FunctionContext GroupedTable ListView
+        MapView OverWindowedTable ResultKind Row RowKind ScalarFunction Schema SqlDialect StatementSet
+        StreamTableEnvironment Table TableAggregateFunction TableConfig TableDescriptor TableEnvironment TableFunction
+        TableResult TableSchema WindowGroupedTable
+    """,
+    "pyflink.table.expression": "Expression",
+    "pyflink.table.expressions": _EXPRESSIONS,
+    "pyflink.table.schema": "Schema",
+    "pyflink.table.table": "Table",
+    "pyflink.table.table_descriptor": "FormatDescriptor TableDescriptor",
+    "pyflink.table.table_environment": "StreamTableEnvironment TableEnvironment",
+    "pyflink.table.table_result": "TableResult",
+    "pyflink.table.types": "DataType DataTypes Row RowKind",
 }
 """PyFlink's module -> the names in it."""

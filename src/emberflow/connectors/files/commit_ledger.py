@@ -1,10 +1,10 @@
 """The write-ahead ledger of a file sink: which epochs are visible.
 
-    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-{subtask}-{n}.{attempt}   staged, not visible
-    base/_emberflow/{job}-{sink}/inprogress-{f}/{epoch}-0000-0.decided            all files of the epoch were there
-    base/_emberflow/{job}-{sink}/{epoch}-{f}.json                                 decision: which file gets which name
-    base/_emberflow/{job}-{sink}/{epoch}.done                                     all files are visible
-    base/_emberflow/{job}-{sink}/ledger.json                                      id and owner of the ledger
+    base/.emberflow/{job}-{sink}/inprogress-{f}/{epoch}-{subtask}-{n}.{attempt}   staged, not visible
+    base/.emberflow/{job}-{sink}/inprogress-{f}/{epoch}-0000-0.decided            all files of the epoch were there
+    base/.emberflow/{job}-{sink}/{epoch}-{f}.json                                 decision: which file gets which name
+    base/.emberflow/{job}-{sink}/{epoch}.done                                     all files are visible
+    base/.emberflow/{job}-{sink}/ledger.json                                      id and owner of the ledger
 
 An epoch is committed as soon as its .json exists; everything after that only completes the decision. Each step is one
 rename and can be repeated: a crash between any two of them neither loses nor duplicates output.
@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,10 @@ from emberflow.errors import OwnershipLost, SinkFailed, SinkMismatch, describe_c
 from emberflow.events.identity import text_identity
 from emberflow.events.stored_files import corrupt, make_folder, read_json, sync_folder, write_json
 
-FOLDER = "_emberflow"
+FOLDER = ".emberflow"
+"""Hidden, so that programs that list the output with a pattern find only results."""
+FOLDERS = (FOLDER, "_emberflow")
+"""Its names: that of this version, and that of ledgers that earlier versions began."""
 IDENTITY = "ledger.json"
 KEPT = 3
 """Finished epochs that stay on record; only the newest one is needed."""
@@ -61,11 +65,12 @@ def short_id(job_id: str, sink_id: str) -> str:
 
 
 def _folder_of(base: Path, job_id: str, sink_id: str) -> Path:
-    """The folder of the sink's ledger. One created by version 1 keeps its shorter name: its epochs must be found."""
+    """The folder of the sink's ledger. One created by an earlier version keeps its name: its epochs must be found."""
     readable = f"{safe_name(job_id)}-{safe_name(sink_id)}"
-    earlier = blake2b(f"{job_id}\0{sink_id}".encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    found = base / FOLDER / f"{readable}-{earlier}"
-    return found if found.is_dir() else base / FOLDER / f"{readable}-{short_id(job_id, sink_id)}"
+    shorter = blake2b(f"{job_id}\0{sink_id}".encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    names = f"{readable}-{short_id(job_id, sink_id)}", f"{readable}-{shorter}"
+    places = [base / folder / name for folder in FOLDERS for name in names]
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def has_ledger(base_path: str, job_id: str, sink_id: str) -> bool:
@@ -150,6 +155,12 @@ class CommitLedger:
             self._finish(self._decide(epoch, files))
         self._clean()
 
+    def remove(self) -> None:
+        """Leaves only results behind, after a job that cannot be continued. Other jobs' ledgers are kept."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._folder.parent.rmdir()
+
     def newest(self) -> int:
         """The newest visible epoch; -1 before the first."""
         return max((entry.epoch for entry in self._entries("done")), default=-1)
@@ -184,7 +195,7 @@ class CommitLedger:
             self.check_fence()
             raise SinkFailed(
                 f"the files staged for epoch {epoch} are gone from {self.staging}: {', '.join(missing[:3])}",
-                way_out="keep the sink's _emberflow folder while the job runs; it must be one folder for all workers",
+                way_out=f"keep the sink's {FOLDER} folder while the job runs; it must be one folder for all workers",
             )
         for file in files:
             by_this_start = self._written_by is not None and file.fence == self._written_by
@@ -218,7 +229,7 @@ class CommitLedger:
                         continue  # Visible before a crash, and moved since by a reader of the folder.
                     raise SinkFailed(
                         f"{target} should become visible in epoch {entry.epoch}, but its staged file is gone: {staged}",
-                        way_out=f"keep the sink's _emberflow folder while the job runs; {_LOST}",
+                        way_out=f"keep the sink's {FOLDER} folder while the job runs; {_LOST}",
                     ) from None
         # The files must be in place before the ledger says so.
         for folder in folders:

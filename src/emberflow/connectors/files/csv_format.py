@@ -20,6 +20,8 @@ from emberflow.errors import InvalidArgument, SourceFailed
 class CsvFormat(StreamFormat[dict[str, str]]):
     """Rows as dictionaries of str. A mark is `[byte offset, checksum of the bytes before it]`."""
 
+    what = "a row cannot be decoded"
+
     def __init__(
         self,
         *,
@@ -69,6 +71,10 @@ class CsvFormat(StreamFormat[dict[str, str]]):
         with source.open(offset) as file:
             yield from self._chunks(_Rows(source, file, offset, tail, self._options), names, max(limit, 1))
 
+    def record(self, names: list[str], fields: list[str]) -> Any:
+        """The record of a row; raises ValueError."""
+        return dict(zip(names, fields, strict=True))
+
     def _chunks(self, rows: _Rows, names: list[str], limit: int) -> Iterator[tuple[list[Any], Mark]]:
         values: list[Any] = []
         width = len(names)
@@ -84,9 +90,13 @@ class CsvFormat(StreamFormat[dict[str, str]]):
                 begin = rows.mark()
                 break
             if len(row) != width:
-                failed = rows.wrong(f"a row has {len(row)} fields instead of {width}")
+                failed = rows.wrong(f"{self.owner}a row has {len(row)} fields instead of {width}")
                 break
-            values.append(dict(zip(names, row, strict=True)))
+            try:
+                values.append(self.record(names, row))
+            except ValueError as error:
+                failed = rows.wrong(f"{self.owner}{self.what}", error)
+                break
             if len(values) >= limit:
                 yield values, rows.mark()
                 values = []

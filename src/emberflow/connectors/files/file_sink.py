@@ -16,7 +16,7 @@ from typing import IO, Any, Generic, TypeVar
 from zlib import crc32
 
 from emberflow.connectors.files.commit_ledger import (
-    FOLDER,
+    FOLDERS,
     CommitLedger,
     has_ledger,
     safe_name,
@@ -116,6 +116,9 @@ class FileSink(Sink[T]):
                 way_out=f"restore {staged_in}; or give the sink another uid(), which drops these outputs",
             )
         self._commit(CommitLedger(base, job_id, sink_id), epoch, prepared)
+
+    def finished(self, job_id: str, sink_id: str) -> None:
+        CommitLedger(self.base_path, job_id, sink_id).remove()
 
     def commit_fenced(
         self, job_id: str, sink_id: str, epoch: int, prepared: Sequence[Any], fencing_epoch: int
@@ -337,7 +340,7 @@ class _FileWriter:
 
 def _check_bucket(bucket: Any) -> None:
     parts = bucket.split("/") if isinstance(bucket, str) else [".."]
-    if bucket and (any(part in ("", ".", "..") for part in parts) or parts[0] == FOLDER or "\0" in bucket):
+    if bucket and (any(part in ("", ".", "..") for part in parts) or parts[0] in FOLDERS or "\0" in bucket):
         raise SinkFailed(
             f"the bucket assigner returned {shorten(bucket)}, which is not a folder below the base path",
             way_out="return a relative path such as 'day=2026-01-31', or '' for the base path itself",

@@ -27,7 +27,7 @@ class Encoder(Generic[T]):
 
     def encode_all(self, values: Sequence[T]) -> bytes:
         """The bytes of many records, one after another."""
-        return b"".join(map(self.encode, values))
+        return b"".join([self.encode(value) for value in values])
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder[Any]:

@@ -44,6 +44,14 @@ class FileSource(Source[T]):
     def describe(self) -> str:
         return f"Files {', '.join(self._paths)}"
 
+    def _listed(self) -> list[str]:
+        """All files below the paths."""
+        try:
+            return list_files(self._paths)
+        except SourceFailed as error:
+            message = f"{self._format.owner}{error.message}"
+            raise SourceFailed(message, cause=error.cause, way_out=error.way_out) from error
+
     def _records(
         self, path: str, position: Position, behind: Position, end: bool, limit: int
     ) -> Iterator[Chunk[T]]:
@@ -105,10 +113,10 @@ class StaticFileSource(FileSource[T]):
         return {"todo": todo[index:], "mark": None}, index == len(todo)
 
     def _files(self) -> list[str]:
-        files = list_files(self._paths)
+        files = self._listed()
         if not files:
             raise SourceFailed(
-                f"there are no files below {', '.join(self._paths)}",
+                f"{self._format.owner}there are no files below {', '.join(self._paths)}",
                 way_out="put files there (names that begin with . or _ do not count), "
                 "or wait for them with monitor_continuously()",
             )
@@ -133,7 +141,7 @@ class WatchedFileSource(FileSource[T]):
         return {**self.__dict__, "_next_look_s": {}}
 
     def start(self, parallelism: int) -> list[Position]:
-        list_files(self._paths)  # Report a missing path now, not at the first scan.
+        self._listed()  # Report a missing path now, not at the first scan.
         channels = max(1, parallelism)
         return [{"channels": channels, **_at_rest({})} for _ in range(channels)]
 
@@ -193,7 +201,7 @@ class WatchedFileSource(FileSource[T]):
     def _sizes(self, channel: int, channels: int) -> dict[str, int]:
         """The channel's files with their sizes. Empty files are skipped for now: they may be about to be written."""
         found: dict[str, int] = {}
-        for path in list_files(self._paths):
+        for path in self._listed():
             if stable_hash(path) % channels == channel:
                 try:
                     found[path] = os.stat(path).st_size

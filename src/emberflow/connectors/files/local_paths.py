@@ -26,7 +26,8 @@ def local_path(path: PathLike) -> str:
                 f"{text} is on a file system that file sources and sinks do not support yet",
                 way_out="give a local path, or mount the file system",
             )
-        text = unquote(urlsplit(text).path)
+        # `f"file:///{path}"` with an absolute path has one slash too many.
+        text = "/" + unquote(urlsplit(text).path).lstrip("/")
     return os.path.abspath(os.path.expanduser(text))
 
 

@@ -34,6 +34,9 @@ class StreamFormat(Generic[T]):
     """Base of all formats of records of type `T`; subclass it for your own. Must be picklable and open files only in its
     methods."""
 
+    owner = ""
+    """What error messages name besides the file, such as `table 'orders': `."""
+
     def read(self, path: str, mark: Mark | None, limit: int) -> Iterator[tuple[list[T], Mark]]:
         """Yields records after `mark` (None: from the beginning), about `limit` at a time, each time with the mark after them.
         Raises SourceFailed for a malformed record, after the records before it."""
@@ -172,7 +175,7 @@ class LineFormat(StreamFormat[T]):
             try:
                 values += self.parse(self._text(source, offset, line))
             except (ValueError, RecursionError) as error:
-                return values, number, source.broken(offset, self.what, line, error)
+                return values, number, source.broken(offset, f"{self.owner}{self.what}", line, error)
             offset += len(line)
         return values, len(lines), None
 

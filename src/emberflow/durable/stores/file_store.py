@@ -43,7 +43,7 @@ class FileCallStore:
     def append(self, records: Sequence[bytes], *, sync: bool) -> None:
         try:
             if self._closed:
-                # Opening it again would take the lease again, and this process would count as alive for ever.
+                # Opening it again would take the lease again, and this process would count as alive forever.
                 raise OSError(errno.EBADF, "the log was closed before")
             if self._file is None:
                 self._file = self._open()

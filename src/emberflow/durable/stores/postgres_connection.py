@@ -79,7 +79,7 @@ def connect(dsn: str) -> Connection:
     connection = Connection.connect(dsn, autocommit=True, **settings)
     try:
         connection.execute(
-            # Not as connection options: poolers refuse those.
+            # Not as connection options: poolers reject those.
             "set statement_timeout = '10s';"
             "select set_config('synchronous_commit', 'on', false)"
             " where current_setting('synchronous_commit') = 'off'"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+
+from emberflow.engines.job.blocking_threads import BlockingThreads
+from emberflow.operators.admission.gate import while_blocked
 
 Call = Callable[[], Any]
 Done = Callable[[Any, BaseException | None], None]
@@ -35,7 +39,7 @@ class _Limits:
             except asyncio.CancelledError as error:
                 if self.stopping:
                     raise
-                # Cancelled by the call's own code, or by something it awaited: a failure like any other.
+                # Canceled by the call's own code, or by something it awaited: a failure like any other.
                 while task is not None and task.cancelling():
                     task.uncancel()
                 return None, error
@@ -60,26 +64,52 @@ class Threads:
     """Thread pools for blocking functions, one per pool size, created on first use."""
 
     def __init__(self) -> None:
-        self._pools: dict[int, ThreadPoolExecutor] = {}
+        self._pools: dict[int, BlockingThreads] = {}
+        self._loop_of_calls: asyncio.AbstractEventLoop | None = None
+        """Once it is known."""
+
+    def wait_for(self, call: Call) -> Any:
+        """Runs a coroutine to its end while the calling thread waits: on the loop of the calls, or, if it is that loop's thread
+        that waits, on another one. There it passes the gates of models: what it would wait for could not continue."""
+        loop = None if _is_loop_thread() else self._loop_of_calls
+        if loop is None:
+            return asyncio.run_coroutine_threadsafe(_past_the_gates(call), _other_loop()).result()
+        return asyncio.run_coroutine_threadsafe(call(), loop).result()
 
     async def in_thread(self, function: Call, threads: int) -> Any:
+        self._loop_of_calls = asyncio.get_running_loop()
         pool = self._pools.get(threads)
         if pool is None:
-            pool = self._pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="emberflow-blocking")
-        return await asyncio.get_running_loop().run_in_executor(pool, _for_a_future, function)
+            pool = self._pools[threads] = BlockingThreads(threads)
+        return await pool.run(function)
 
     def shutdown(self) -> None:
         for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown()
 
 
-def _for_a_future(function: Call) -> Any:
-    """A future cannot hold a StopIteration, and a GeneratorExit closes the coroutine that awaits it: the caller would wait
-    forever. Coroutines turn the first into a RuntimeError as well."""
+def _is_loop_thread() -> bool:
     try:
-        return function()
-    except (StopIteration, GeneratorExit) as error:
-        raise RuntimeError(f"the function raised {type(error).__name__}") from error
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _past_the_gates(call: Call) -> Any:
+    while_blocked.set(True)
+    return await call()
+
+
+@functools.cache
+def _other_loop() -> asyncio.AbstractEventLoop:
+    """For coroutines that a plain function on a loop's own thread waits for."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="emberflow-waited-for").start()
+    return loop
+
+
+os.register_at_fork(after_in_child=_other_loop.cache_clear)
 
 
 class LoopCalls(Threads):
@@ -100,7 +130,7 @@ class LoopCalls(Threads):
     async def _run(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         result, error = await self._limits.run(limiter, capacity, call)
         if self._limits.stopping:
-            # It ended in spite of being cancelled; its result is no longer needed.
+            # It ended in spite of being canceled; its result is no longer needed.
             return
         try:
             done(result, error)
@@ -146,7 +176,7 @@ class ThreadCalls(Threads):
         self._limits = _Limits()
         self._mailbox: queue.SimpleQueue[tuple[Done, Any, BaseException | None]] = queue.SimpleQueue()
         self._running: set[Any] = set()
-        self._loop = asyncio.new_event_loop()
+        self._loop = self._loop_of_calls = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="emberflow-calls").start()
 
     def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
@@ -199,6 +229,9 @@ class CallsOfJob:
 
     def start(self, limiter: str, capacity: int, call: Call, done: Done) -> None:
         self._calls.start(f"{self._job_id}/{limiter}", capacity, call, done)
+
+    def wait_for(self, call: Call) -> Any:
+        return self._calls.wait_for(call)
 
     async def in_thread(self, function: Call, threads: int) -> Any:
         return await self._calls.in_thread(function, threads)

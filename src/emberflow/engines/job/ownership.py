@@ -1,6 +1,6 @@
 """Ownership of a checkpoint directory: one job at a time.
 
-Two mechanisms enforce it. A *lock* (`flock` on `owners/lock`) ends with its process, so a second job is refused while the
+Two mechanisms enforce it. A *lock* (`flock` on `owners/lock`) ends with its process, so a second job is rejected while the
 first is alive. A *fencing epoch* is a number that only grows; an owner takes the next one by creating
 `owners/{epoch}.json`, which exactly one process can do. It is checked wherever something becomes visible. So a process
 that was replaced while it hung, or on a file system without locks, can no longer commit anything.

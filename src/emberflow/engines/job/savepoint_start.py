@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emberflow.connectors.sink import sink_failed
-from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged
+from emberflow.errors import CheckpointUnusable, InvalidArgument, ProgramChanged, describe_cause
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.job_contract import JobConfig
 from emberflow.plan.specs import SinkSpec
@@ -89,7 +89,15 @@ def keep_wiring(
     else:
         wiring = wiring_of(graph)
     if directory is not None:
-        write_wiring(Path(directory), wiring)
+        try:
+            write_wiring(Path(directory), wiring)
+        except OSError as error:
+            raise CheckpointUnusable(
+                f"the checkpoint directory {directory} cannot be written",
+                cause=describe_cause(error),
+                way_out="free space or choose another directory (checkpoint_dir=, --checkpoint-dir)",
+                committed="the last checkpoint is complete; running the program again starts there",
+            ) from error
     return wiring
 
 

@@ -1,23 +1,26 @@
 """Sinks at the start of a job: fences off earlier starts, and compares what sinks have committed with the job's state.
 
 A sink ignores an epoch that it has already committed. So state that is older than its sinks would lose output, and state
-that is newer than its sinks has lost some: both are refused. A *mark* is what state knows about a sink: which ledger it
+that is newer than its sinks has lost some: both are rejected. A *mark* is what state knows about a sink: which ledger it
 has, and the last two epochs with output for it.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from emberflow.connectors.sink import Committed, sink_failed
-from emberflow.errors import InvalidArgument, SinkMismatch
+from emberflow.errors import InvalidArgument, SinkMismatch, describe_cause
 from emberflow.events.fence import Fence
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.job_contract import JobConfig
 from emberflow.plan.specs import SinkSpec
+
+_log = logging.getLogger("emberflow")
 
 Mark = tuple[str, int, int]
 """A ledger, the last epoch with output for the sink, the one before that; -1 for none."""
@@ -61,6 +64,17 @@ def take_over_sinks(graph: JobGraph, job_id: str, fence: Fence) -> dict[str, Com
             if committed is not None:
                 found[node.uid] = committed
     return found
+
+
+def finish_sinks(graph: JobGraph, job_id: str) -> None:
+    """After a job that cannot be continued: its sinks keep nothing but results."""
+    for node in graph.sinks:
+        if isinstance(node.spec, SinkSpec) and not node.spec.sink.to_client:
+            try:
+                node.spec.sink.finished(job_id, node.uid)
+            except Exception as error:
+                # The output is complete.
+                _log.warning("sink %r could not clean up: %s", node.name, describe_cause(error))
 
 
 def accepts_sinks(config: JobConfig) -> bool:
@@ -125,11 +139,11 @@ def _state_is_older(node: StreamNode, committed: Committed, state: StateEpochs) 
 def _sink_is_older(node: StreamNode, mark: Mark, committed: Committed, state: StateEpochs) -> SinkMismatch:
     if committed.ledger != mark[0]:
         cause = (
-            "the folder or its _emberflow folder was emptied or deleted, or the program names a different one"
+            "the folder or its .emberflow folder was emptied or deleted, or the program names a different one"
         )
         at = "does not have the record of what this job has committed"
     else:
-        cause = "the folder was restored from an older copy, or files of its _emberflow folder were deleted"
+        cause = "the folder was restored from an older copy, or files of its .emberflow folder were deleted"
         at = f"is at epoch {committed.epoch}"
     return SinkMismatch(
         f"{_named(node)} {at}; according to the state in {state.directory} its last output is that of epoch {mark[1]}",

@@ -7,7 +7,9 @@ import threading
 import time
 
 from emberflow.engines.job.progress import ProgressLine
+from emberflow.engines.job.sink_ownership import finish_sinks
 from emberflow.errors import EmberflowError, InvalidArgument, shorten
+from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.job_contract import JobConfig, JobMetrics, JobStatus
 
 _log = logging.getLogger("emberflow")
@@ -20,21 +22,25 @@ _ASK_AGAIN_S = 0.5
 class JobThread:
     """Base class of the engines' job handles. `work` runs on the thread; `launch` starts it once the handle is complete."""
 
-    def __init__(self, name: str, job_id: str, config: JobConfig) -> None:
+    def __init__(self, graph: JobGraph, job_id: str, config: JobConfig) -> None:
+        self.graph = graph
         self.job_id = job_id
         self.metrics = JobMetrics()
         self.config = config
         self.canceled = threading.Event()
         self.abandoned = threading.Event()
         """Canceled, but not ended in time. The job is over for everyone else; it must not commit anything."""
+        self.can_continue = config.checkpoint_dir is not None
+        """Whether another start, or a job that begins from a savepoint, may continue where this one ended."""
         self.grace_s = 0.0
         """How long a canceled job may take for a final checkpoint."""
+        self.grace_ends_s = 0.0
         self._ending = threading.Lock()
         self._cancel_timeout_s = cancel_timeout_ms(config) / 1000
         self._status = JobStatus.CREATED
         self._error: EmberflowError | None = None
         self._ended = threading.Event()
-        self._progress = ProgressLine(name, lambda: self.metrics, quiet=config.quiet)
+        self._progress = ProgressLine(graph.name, lambda: self.metrics, quiet=config.quiet)
         self.thread = threading.Thread(target=self._run, daemon=True, name=f"emberflow-job-{job_id}")
 
     def launch(self) -> None:
@@ -56,9 +62,10 @@ class JobThread:
     def cancel(self, timeout_s: float | None = None) -> None:
         """Returns when the job has ended. If user code does not return within the timeout (the option
         `cancel_timeout_ms`), the thread is abandoned with a warning; the status is CANCELED then too."""
-        self.canceled.set()
         limit_s = self._cancel_timeout_s if timeout_s is None else timeout_s
         self.grace_s = limit_s / 2
+        self.grace_ends_s = time.monotonic() + self.grace_s
+        self.canceled.set()
         deadline_s = time.monotonic() + limit_s
         while self.thread.is_alive() and not self.abandoned.is_set():
             self.ask_to_stop()
@@ -112,6 +119,8 @@ class JobThread:
         self._status, final = JobStatus.RUNNING, JobStatus.FAILED
         try:
             final = self.work()
+            if not (self.can_continue or self.abandoned.is_set()):
+                finish_sinks(self.graph, self.job_id)
         except BaseException as error:
             self._error = self.explain_failure(error)
         finally:

@@ -14,10 +14,15 @@ from emberflow.engines.job.manifest import open_directory
 from emberflow.engines.job.ownership import own_directory
 from emberflow.engines.job.savepoint_calls import note_place
 from emberflow.engines.job.savepoint_start import check_savepoint, keep_wiring, start_of
-from emberflow.engines.local.checkpoints import FILES_FOLDER, CheckpointStore, FileCheckpoints, NoCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import (
+    FILES_FOLDER,
+    CheckpointStore,
+    FileCheckpoints,
+    NoCheckpoints,
+)
+from emberflow.engines.local.checkpointing.latest_checkpoint import read_latest
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.local.job import LocalJob
-from emberflow.engines.local.latest_checkpoint import read_latest
-from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.errors import InvalidArgument, ProgramChanged
 from emberflow.plan.capabilities import check_capabilities
 from emberflow.plan.graphs.job_graph import JobGraph

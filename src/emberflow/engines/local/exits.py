@@ -8,10 +8,11 @@ from typing import Any
 
 from emberflow.engines.local.queues import Inbox, Item
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.copies import isolated
 from emberflow.events.key_groups import KeyGroups
 from emberflow.operators.operator import take
-from emberflow.operators.routing import Router, make_router
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.partitions.routing import Router, make_router
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import Exchange
 
 _EMPTY = Batch([])
@@ -68,7 +69,7 @@ class ExchangeExit:
     def on_batch(self, batch: Batch) -> None:
         if self._hold is not Hold.NOT and batch.watermarks is not None:
             self._held = max(self._held, batch.watermarks[-1])
-            batch = Batch(batch.values, batch.timestamps, None, batch.keys)
+            batch = Batch(batch.values, batch.timestamps, None, batch.keys, batch.origins)
         if self._router is not None:
             self._route(self._router, batch)
             return
@@ -101,10 +102,26 @@ class ExchangeExit:
             for subtask in range(len(self._inboxes)):
                 self._put(subtask, _EMPTY, held)
 
+    @property
+    def unread(self) -> bool:
+        """Whether a custom watermark generator has not processed everything yet."""
+        return self._exchange.edge.by_channel and any(item.has_from(self._channel) for item in self._inboxes)
+
+    def stay_active(self) -> None:
+        """The sender waits although it may have records: its channel must not become idle where it is read. Nothing is sent
+        where something of the channel has yet to be read."""
+        for subtask, inbox in enumerate(self._inboxes):
+            if not inbox.has_from(self._channel):
+                self._put(subtask, _EMPTY, None)
+
     def _route(self, router: Router, batch: Batch) -> None:
         if router.to_all:
-            for subtask in range(len(self._inboxes)):
-                self._put(subtask, batch, None)
+            # As if they had been sent to other processes: each task may change its records.
+            for subtask in range(1, len(self._inboxes)):
+                values = isolated(batch.values)
+                part = Batch(values, batch.timestamps, batch.watermarks, batch.keys, batch.origins)
+                self._put(subtask, part, None)
+            self._put(0, batch, None)
             return
         for subtask, part in router.parts(batch):
             self._put(subtask, part, None)

@@ -33,7 +33,7 @@ def steps_with_calls(graph: JobGraph, uids: Iterable[str]) -> str:
     """The steps that still have calls in flight; empty if there are none."""
     nodes = {node.uid: node for node in graph.stream_graph.nodes}
     names = sorted({repr(nodes[uid].name) if uid in nodes else repr(uid) for uid in uids})
-    return f"calls of step {', '.join(names)} continue although they were cancelled" if names else ""
+    return f"calls of step {', '.join(names)} continue although they were canceled" if names else ""
 
 
 def run_to_its_end(main: Coroutine[Any, Any, T], patience_s: float) -> T:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from emberflow.durable.location import CallStoreLocation, call_store_option
 from emberflow.durable.log import StoredCallLog
 from emberflow.engines.job.call_service import LoopCalls
 from emberflow.engines.job.checkpoint_history import CheckpointHistory, CheckpointRecord, Stopwatch
+from emberflow.engines.job.garbage_collection import rare_collections
 from emberflow.engines.job.manifest import Manifest
 from emberflow.engines.job.ownership import Ownership
 from emberflow.engines.job.restart import Restarts
@@ -33,8 +35,8 @@ from emberflow.engines.job.sink_ownership import (
     take_over_sinks,
 )
 from emberflow.engines.job.thread import JobThread
-from emberflow.engines.local.checkpoint_pace import CheckpointPace
-from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore
+from emberflow.engines.local.checkpointing.checkpoint_pace import CheckpointPace
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint, CheckpointStore
 from emberflow.engines.local.hanging import run_to_its_end, step_of_thread, steps_with_calls
 from emberflow.engines.local.rest_point import RestPoint
 from emberflow.engines.local.savepoints import (
@@ -56,7 +58,7 @@ from emberflow.savepoints.wiring import Wiring
 
 _log = logging.getLogger("emberflow")
 _PATIENCE_S = 5.0
-"""How long cancelled calls may take to end."""
+"""How long canceled calls may take to end."""
 
 
 class LocalJob(JobThread):
@@ -71,8 +73,7 @@ class LocalJob(JobThread):
         start: SavepointStart | None = None,
         own_directory: str | None = None,
     ) -> None:
-        super().__init__(graph.name, manifest.job_id, config)
-        self._graph = graph
+        super().__init__(graph, manifest.job_id, config)
         self._store = store
         self._wiring = wiring
         self._start = start
@@ -80,6 +81,7 @@ class LocalJob(JobThread):
         self._fence = Fence()
         self._marks: dict[str, Mark] = {}
         self._own_directory = own_directory
+        self.can_continue = config.checkpoint_dir is not None and own_directory is None
         self._requests = SavepointRequests()
         self._history = CheckpointHistory(config.checkpoint_dir)
         self._clock: Clock = config.options.get("clock") or SystemClock()
@@ -101,7 +103,7 @@ class LocalJob(JobThread):
         calls = self._calls.running_for if self._calls is not None else set[str]()
         return (
             step_of_thread(self.thread.ident)
-            or steps_with_calls(self._graph, calls)
+            or steps_with_calls(self.graph, calls)
             or super().where_it_hangs()
         )
 
@@ -118,11 +120,9 @@ class LocalJob(JobThread):
         try:
             while True:
                 try:
-                    return (
-                        JobStatus.CANCELED
-                        if run_to_its_end(self._main(), _PATIENCE_S)
-                        else JobStatus.FINISHED
-                    )
+                    with rare_collections():
+                        canceled = run_to_its_end(self._main(), _PATIENCE_S)
+                    return JobStatus.CANCELED if canceled else JobStatus.FINISHED
                 except Exception as error:
                     delay_ms = None if self.canceled.is_set() else restarts.delay_ms(error)
                     if delay_ms is None:
@@ -180,7 +180,7 @@ class LocalJob(JobThread):
         finally:
             # Calls first: they may still use resources that the functions' close() releases.
             await calls.cancel(_PATIENCE_S)
-            left = steps_with_calls(self._graph, calls.running_for)
+            left = steps_with_calls(self.graph, calls.running_for)
             if left:
                 _log.warning("%s; they are left behind", left)
             try:
@@ -193,10 +193,10 @@ class LocalJob(JobThread):
         """The tasks as restored from the latest checkpoint or a savepoint; commits the outputs that it had prepared."""
         committed: dict[str, Committed] = {}
         if self._ownership is not None:
-            self._fence = self._ownership.next_epoch(newest_start(self._graph, self.job_id))
+            self._fence = self._ownership.next_epoch(newest_start(self.graph, self.job_id))
             # Before anything is loaded: from now on, a replaced owner cannot save anything.
             self._store.own(self._fence)
-            committed = take_over_sinks(self._graph, self.job_id, self._fence)
+            committed = take_over_sinks(self.graph, self.job_id, self._fence)
         restored = self._store.load()
         start = self._start if restored is None else None
         if start is not None:
@@ -209,7 +209,7 @@ class LocalJob(JobThread):
             self._log = StoredCallLog(self._calls_place.open_calls(), fence=self._fence)
             self._log.begin(self._epoch, attempt=self._fence.epoch)
         tasks = TaskBuilder(
-            self._graph,
+            self.graph,
             self.config,
             self.job_id,
             self._clock,
@@ -221,8 +221,9 @@ class LocalJob(JobThread):
             start,
             self._fence,
         ).build()
+        tasks.interruptible(self._check_canceled)
         if start is not None:
-            commit_prepared(start, self._graph)
+            commit_prepared(start, self.graph)
         if restored is not None:
             tasks.set_epoch(self._epoch)
             self._commit_sinks(tasks, restored)
@@ -241,7 +242,7 @@ class LocalJob(JobThread):
             marks={} if restored is None else restored.sinks,
         )
         accept = accepts_sinks(self.config)
-        self._marks, given_up = matched_marks(self._graph, committed, state, accept=accept)
+        self._marks, given_up = matched_marks(self.graph, committed, state, accept=accept)
         if restored is not None:
             for uid in given_up:
                 restored.prepared.pop(uid, None)
@@ -270,6 +271,8 @@ class LocalJob(JobThread):
                 )
                 for item in done:
                     if item is not stop and item is not asked:
+                        if item.cancelled() and self.canceled.is_set():  # By `_check_canceled`.
+                            return True
                         item.result()
                 if stop.done():
                     # While the tasks still run: records in flight belong to the final checkpoint.
@@ -292,6 +295,10 @@ class LocalJob(JobThread):
                 item.cancel()
             await asyncio.gather(*running, return_exceptions=True)
             await asyncio.gather(stop, asked, return_exceptions=True)
+
+    def _check_canceled(self) -> None:
+        if self.canceled.is_set() and not (self._checkpoints and time.monotonic() < self.grace_ends_s):
+            raise asyncio.CancelledError  # There is no more time for a final checkpoint.
 
     async def _rests_at_last(self, rest: RestPoint) -> bool:
         """Whether a canceled job came to rest soon enough for a final checkpoint."""
@@ -363,6 +370,7 @@ class LocalJob(JobThread):
         except Exception as error:
             request.done.set_exception(self.explain_failure(error))
             return False
+        self.can_continue = True
         self._record("savepoint", watch, SavepointReader(request.path).manifest.bytes, path=request.path)
         request.done.set_result(request.path)
         return request.stops

@@ -8,9 +8,9 @@ from typing import Any
 
 from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.manifest import Manifest
-from emberflow.engines.local.checkpoints import FileCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import FileCheckpoints
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.engines.local.savepoints import write_savepoint
-from emberflow.engines.local.sqlite_checkpoints import SQLITE_FILE, SqliteCheckpoints
 from emberflow.errors import CheckpointUnusable
 from emberflow.savepoints.wiring import Wiring
 

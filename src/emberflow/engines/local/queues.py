@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emberflow.events.batch import Batch
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 
 LIMIT_RECORDS = 8_000
 
@@ -54,6 +54,10 @@ class Inbox:
         if self._records < LIMIT_RECORDS:
             self._room.set()
         return item
+
+    def has_from(self, channel: ChannelId) -> bool:
+        """Whether something that this channel sent has not been taken yet."""
+        return any(item.channel == channel for item in self._items)
 
     @property
     def full(self) -> bool:

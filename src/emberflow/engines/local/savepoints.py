@@ -14,7 +14,7 @@ from typing import Any
 from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.job.savepoint_calls import CallsCopy
 from emberflow.engines.job.savepoint_start import job_has_ended
-from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint, CheckpointStore, SourceState
 from emberflow.operators.scope import Scope
 from emberflow.savepoints.parts import add_entries, add_scope, step_of
 from emberflow.savepoints.restore import SavepointStart

@@ -10,10 +10,11 @@ from typing import Any
 
 from emberflow.approvals.asking import approvals_in
 from emberflow.engines.job.call_service import LoopCalls
-from emberflow.engines.local.checkpoints import Checkpoint, CheckpointStore, SourceState
+from emberflow.engines.local.aligned_sources import Alignment
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint, CheckpointStore, SourceState
+from emberflow.engines.local.checkpointing.stored_scopes import owned, share, task_entries
 from emberflow.engines.local.exits import ExchangeExit, Hold
 from emberflow.engines.local.sinks import SinkExit
-from emberflow.engines.local.stored_scopes import owned, share, task_entries
 from emberflow.engines.local.tasks import KeyedTask, SourceTask, Task
 from emberflow.event_time.clock import Clock
 from emberflow.events.fence import NO_FENCE, Fence
@@ -24,7 +25,7 @@ from emberflow.operators.host_services import HostServices
 from emberflow.operators.operator import Receiver
 from emberflow.operators.scope import SavedScope, Scope, gather_timers
 from emberflow.operators.stage import StageTask
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.plan.capabilities import resolve_mode
 from emberflow.plan.graphs.job_graph import Exchange, JobGraph, Stage, StageKind, idle_timeouts, source_of
 from emberflow.plan.graphs.stage_channels import new_sources, stage_channels
@@ -80,6 +81,10 @@ class JobTasks:
 
     def failed(self) -> list[BaseException]:
         return [task.failure for task in self.all if task.failure is not None]
+
+    def interruptible(self, check_canceled: Callable[[], None]) -> None:
+        for task in (task for tasks in self.keyed.values() for task in tasks):
+            task.interruptible(check_canceled)
 
     def wake(self) -> None:
         for tasks in self.keyed.values():
@@ -217,6 +222,7 @@ class TaskBuilder:
             {uid: len(source.positions) for uid, source in self._sources.items()},
             lambda node: node.parallelism or self._config.parallelism,
         )
+        self._alignment = Alignment({} if self._batch else self._channels, graph, self._clock)
         # From last to first, so that a stage's targets have inboxes when it is wired.
         for stage in sorted(graph.stages, key=lambda item: -item.level):
             if stage.kind is not StageKind.SOURCE:
@@ -275,6 +281,7 @@ class TaskBuilder:
             task.downstream = self._downstream(stage)
             task.calls = self._calls
             task.gate = self.tasks.gate
+            task.aligned = self._alignment.reader(stage.id, channel, part, ended=task.ended)
             made.append(task)
         self.tasks.sources[node.uid] = made
 
@@ -302,6 +309,7 @@ class TaskBuilder:
                     item.select_channel(numbers[channel])
 
             part.on_channel_selected(select)
+            self._alignment.listen(stage.id, part)
             task = KeyedTask(
                 f"{node.name}#{subtask}",
                 part,

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from emberflow.connectors.source import Source, read_safely
+from emberflow.connectors.source import Chunk, Source, read_safely
 from emberflow.engines.job.call_service import LoopCalls
+from emberflow.engines.local.aligned_sources import AlignedReader
 from emberflow.engines.local.exits import ExchangeExit
 from emberflow.engines.local.queues import Inbox
 from emberflow.engines.local.sinks import SinkExit
@@ -102,9 +104,13 @@ class SourceTask(Task):
         self._started_ms = self._last_ms - source.due_ms(channel, position)
         self.position: Any = position
         self.ended = ended
+        self.aligned: AlignedReader | None = None
+        """Its place among the sources that it stays together with in event time."""
         self._since_s = time.monotonic()
 
     def waited(self) -> None:
+        if self.aligned is not None:
+            self.aligned.stay_active()
         self._metrics.source_back_pressured_ms += self._passed_ms()
 
     def _passed_ms(self) -> float:
@@ -117,6 +123,8 @@ class SourceTask(Task):
             for item in self.exits:
                 item.release()
             if not moved and not self.ended:
+                if self.aligned is not None:
+                    self.aligned.rest()
                 self._metrics.source_busy_ms += self._passed_ms()
                 await asyncio.sleep(self._pause_s())
                 self._metrics.source_idle_ms += self._passed_ms()
@@ -126,9 +134,13 @@ class SourceTask(Task):
         limit = self._limit()
         if limit == 0:
             return False
-        moved = False
-        chunks = read_safely(self._source, self._channel, self.position, limit)
+        moved, at_most = False, 0
+        chunks: Iterator[Chunk[Any]] = iter(())
         while True:
+            allowed = limit if self.aligned is None else await self._turn(self.aligned, limit)
+            if not at_most <= allowed < at_most * 2:
+                at_most = allowed
+                chunks = read_safely(self._source, self._channel, self.position, allowed)
             await self.gate.wait()
             self.busy = True
             chunk = next(chunks, None)
@@ -141,6 +153,8 @@ class SourceTask(Task):
             if chunk.values:
                 self.stage.feed(Batch(chunk.values, chunk.timestamps))
             self.position = chunk.position
+            if self.aligned is not None:
+                self.aligned.has_read(len(chunk.values), ended=chunk.end)
             if chunk.end:
                 self.ended = True
                 self.stage.end_channel()
@@ -153,6 +167,23 @@ class SourceTask(Task):
             await asyncio.sleep(0)
             if self._source_is_paced():
                 return True
+
+    async def _turn(self, aligned: AlignedReader, limit: int) -> int:
+        """How many records may be read now. Waits while the source is too far ahead of its group; the task is at rest then,
+        so checkpoints are taken, and downstream of it the channel does not become idle."""
+        while any(item.unread for item in self.exits):
+            await aligned.changed()
+        while True:
+            allowed = aligned.room(limit)
+            if allowed:
+                # Reading again from a position may end a round early, and with it an unordered source's hold on watermarks.
+                return allowed if self._source.ordered else limit
+            if self.gate.is_set():
+                for item in self.exits:
+                    item.stay_active()
+            self._metrics.source_busy_ms += self._passed_ms()
+            await aligned.changed()
+            self._metrics.source_idle_ms += self._passed_ms()
 
     def _pause_s(self) -> float:
         """How long the source will have nothing to read, if it knows."""
@@ -196,6 +227,10 @@ class KeyedTask(Task):
 
     def wake(self) -> None:
         self._wake.set()
+
+    def interruptible(self, check_canceled: Callable[[], None]) -> None:
+        """`check_canceled` raises when a task that keeps the event loop is to end."""
+        self._head.check_canceled = check_canceled
 
     def must_wait(self) -> bool:
         # While a checkpoint drains the queues, their contents go into state: calls may take long, a checkpoint must not.
@@ -244,4 +279,7 @@ class KeyedTask(Task):
             try:
                 await asyncio.wait_for(self._wake.wait(), wait_s)
             except TimeoutError:
-                self._head.merge_watermarks()
+                if not len(
+                    self.inbox
+                ):  # Otherwise the channel that is about to become idle may have sent something.
+                    self._head.merge_watermarks()

@@ -146,7 +146,7 @@ class SparkEngine:
                 ownership.release()
 
         return SparkJob(
-            graph.name,
+            graph,
             manifest.job_id,
             config,
             sinks,

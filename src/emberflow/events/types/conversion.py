@@ -200,7 +200,7 @@ class RowConverter(FieldsConverter):
         if columns is None:
             return [self.one(value) for value in values]
         converted = self._converted(columns)
-        return list(map(self._shape, values if converted is None else zip(*converted, strict=True)))
+        return self._shape.rows(values if converted is None else zip(*converted, strict=True))
 
     def _of_rows(self, rows: Sequence[Row]) -> Sequence[Any]:
         columns = self._columns([row._values for row in rows])

@@ -88,12 +88,12 @@ class PlainConverter(Converter):
         self, expected: TypeInformation[Any], kind: type[Any], convert: Callable[[Any], Any]
     ) -> None:
         super().__init__(expected)
-        self._kind = kind
+        self.kind = kind
         self._kinds = {kind}
         self._convert = convert
 
     def one(self, value: Any) -> Any:
-        if value.__class__ is self._kind:
+        if value.__class__ is self.kind:
             return value
         try:
             return self._convert(value)
@@ -109,17 +109,17 @@ class WholeConverter(PlainConverter):
 
     def __init__(self, expected: TypeInformation[Any], bits: int) -> None:
         super().__init__(expected, int, _whole)
-        self._low = -(1 << bits - 1)
-        self._high = -self._low - 1
+        self.low = -(1 << bits - 1)
+        self.high = -self.low - 1
 
     def one(self, value: Any) -> Any:
         found = super().one(value)
-        if not self._low <= found <= self._high:
-            raise self.misfit(value, f"it is not between {self._low} and {self._high}")
+        if not self.low <= found <= self.high:
+            raise self.misfit(value, f"it is not between {self.low} and {self.high}")
         return found
 
     def is_right(self, values: Sequence[Any], kinds: set[type[Any]]) -> bool:
-        return kinds == self._kinds and self._low <= min(values) and max(values) <= self._high
+        return kinds == self._kinds and self.low <= min(values) and max(values) <= self.high
 
 
 def _whole(value: Any) -> int:

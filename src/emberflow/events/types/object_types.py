@@ -11,7 +11,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from emberflow.events.types.converters import Converter, TypeMismatch
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.schemas import has_fields, hints_of
-from emberflow.events.types.type_information import TypeInformation
+from emberflow.events.types.type_information import TypeInformation, check_declared
 
 T = TypeVar("T", covariant=True)
 Make = Callable[[Any], Any]
@@ -31,6 +31,7 @@ def declared_type(declared: Any) -> TypeInformation[Any] | None:
     """What is applied of a user's declaration: type information, and classes with fields. Any other only documents."""
     if isinstance(declared, TypeInformation):
         return declared  # pyright: ignore[reportUnknownVariableType]
+    check_declared(declared)
     return ObjectTypeInfo(declared) if has_fields(declared) else None
 
 

@@ -7,7 +7,7 @@ kind. So a row costs little more than a tuple to create and to store.
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -53,6 +53,17 @@ class RowShape:
         row._shape = self
         row._values = values
         return row
+
+    def rows(self, columns: Iterable[tuple[Any, ...]]) -> list[Row]:
+        """A row for each tuple of values; without a call for each."""
+        made: list[Row] = []
+        append, make = made.append, _make
+        for values in columns:
+            row = make(Row)
+            row._shape = self
+            row._values = values
+            append(row)
+        return made
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RowShape):
@@ -218,7 +229,18 @@ def combined(seen: Row, row: Row, field: int | str, combine: Callable[[Any, Any]
     shape, values = seen._shape, list(seen._values)
     at = shape.places[field] if isinstance(field, str) else field
     values[at] = combine(values[at], row._values[at] if row._shape is shape else row[field])
-    return shape(tuple(values))
+    made: Row = _make(Row)
+    made._shape = shape
+    made._values = tuple(values)
+    return made
+
+
+def shared_row(row: Row) -> Row:
+    """Another row with the same values."""
+    made: Row = _make(Row)
+    made._shape = row._shape
+    made._values = row._values
+    return made
 
 
 def equal_parts(row: Row) -> tuple[Any, ...]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
+from decimal import Decimal
 from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.types.instant import Instant
 from emberflow.events.types.row import Row
 
 T = TypeVar("T", covariant=True)
@@ -48,6 +51,66 @@ class BasicTypeInfo(TypeInformation[T]):
 
     def __repr__(self) -> str:
         return self.basic_type.value
+
+    @staticmethod
+    def STRING_TYPE_INFO() -> BasicTypeInfo[str]:
+        """A string."""
+        return BasicTypeInfo(BasicType.STRING)
+
+    @staticmethod
+    def BOOLEAN_TYPE_INFO() -> BasicTypeInfo[bool]:
+        """A truth value."""
+        return BasicTypeInfo(BasicType.BOOLEAN)
+
+    @staticmethod
+    def BYTE_TYPE_INFO() -> BasicTypeInfo[int]:
+        """A number of 8 bits."""
+        return BasicTypeInfo(BasicType.BYTE)
+
+    @staticmethod
+    def SHORT_TYPE_INFO() -> BasicTypeInfo[int]:
+        """A number of 16 bits."""
+        return BasicTypeInfo(BasicType.SHORT)
+
+    @staticmethod
+    def INT_TYPE_INFO() -> BasicTypeInfo[int]:
+        """A number of 32 bits."""
+        return BasicTypeInfo(BasicType.INT)
+
+    @staticmethod
+    def LONG_TYPE_INFO() -> BasicTypeInfo[int]:
+        """A number of 64 bits."""
+        return BasicTypeInfo(BasicType.LONG)
+
+    @staticmethod
+    def FLOAT_TYPE_INFO() -> BasicTypeInfo[float]:
+        """A number of single precision."""
+        return BasicTypeInfo(BasicType.FLOAT)
+
+    @staticmethod
+    def DOUBLE_TYPE_INFO() -> BasicTypeInfo[float]:
+        """A number of double precision."""
+        return BasicTypeInfo(BasicType.DOUBLE)
+
+    @staticmethod
+    def CHAR_TYPE_INFO() -> BasicTypeInfo[str]:
+        """A string of one character."""
+        return BasicTypeInfo(BasicType.CHAR)
+
+    @staticmethod
+    def BIG_INT_TYPE_INFO() -> BasicTypeInfo[int]:
+        """A whole number of any size."""
+        return BasicTypeInfo(BasicType.BIG_INT)
+
+    @staticmethod
+    def BIG_DEC_TYPE_INFO() -> BasicTypeInfo[Decimal]:
+        """A decimal number."""
+        return BasicTypeInfo(BasicType.BIG_DEC)
+
+    @staticmethod
+    def INSTANT_TYPE_INFO() -> BasicTypeInfo[Instant]:
+        """A point in time."""
+        return BasicTypeInfo(BasicType.INSTANT)
 
 
 class SqlTimeType(Enum):
@@ -265,6 +328,31 @@ def check_types(what: str, types: Sequence[Any]) -> None:
                 f"{what} must be type information, not {found!r}",
                 way_out="write e.g. Types.INT(), with parentheses",
             )
+
+
+_NO_TYPES: tuple[Any, ...] = (
+    str,
+    bytes,
+    int,
+    float,
+    list,
+    tuple,
+    dict,
+    FunctionType,
+    MethodType,
+    BuiltinFunctionType,
+)
+
+
+def check_declared(declared: Any) -> None:
+    """Raises `InvalidArgument` for what neither is type information nor documents a type, such as `Types.INT` without
+    parentheses: it would have no effect."""
+    given: Any = declared
+    if isinstance(given, _NO_TYPES):
+        raise InvalidArgument(
+            f"{getattr(given, '__qualname__', repr(given))} is not a type",
+            way_out="write e.g. Types.INT(), with parentheses",
+        )
 
 
 def spelled(declared: TypeInformation[Any]) -> tuple[str, tuple[Any, ...]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from emberflow.errors import ResourceFailed
@@ -22,6 +23,8 @@ from emberflow.operators.admission.throttling import Throttle, first_refusal_cou
 T = TypeVar("T")
 
 _ASKED_AT_ONCE = 256
+while_blocked: ContextVar[bool] = ContextVar("emberflow-while-blocked", default=False)
+"""Set for a call whose caller blocks the gate's event loop: it must not wait here for calls that cannot continue."""
 
 
 class MemoryLedger:
@@ -66,7 +69,7 @@ class _Waiter:
 
 
 class Gate:
-    """Admits calls of one connection. Bounded and in order; a cancelled call leaves no trace."""
+    """Admits calls of one connection. Bounded and in order; a canceled call leaves no trace."""
 
     def __init__(self, name: str, limits: ModelLimits, ledger: Ledger) -> None:
         self.name = name
@@ -95,6 +98,8 @@ class Gate:
         used: Callable[[T], float | None] = lambda answer: None,
     ) -> T:
         """The result of `make()`; `tokens` is an estimate of what it will consume, `used` reads it from the answer."""
+        if while_blocked.get():
+            return await make()
         retries = 0
         while True:
             epoch = await self._enter(tokens, again=retries > 0)

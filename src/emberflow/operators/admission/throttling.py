@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 TOO_MANY = (429, 503, 529)
@@ -47,7 +46,7 @@ def throttle_of(error: BaseException) -> Throttle | None:
             return None
         own = _seconds(getattr(found, "retry_after", None))
         if own is not None or _status(found) in TOO_MANY:
-            return Throttle(own if own is not None else _header_seconds(found))
+            return Throttle(own if own is not None else asked_to_wait_s(found))
         found = found.__cause__ or found.__context__
     return None
 
@@ -73,7 +72,8 @@ def _whole(value: Any) -> int | None:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _header_seconds(error: Any) -> float | None:
+def asked_to_wait_s(error: Any) -> float | None:
+    """The seconds that the headers of an error's response ask to wait."""
     response = getattr(error, "response", None)
     headers = getattr(error, "headers", None) or getattr(response, "headers", None)
     if isinstance(response, Mapping):
@@ -98,6 +98,8 @@ def _seconds(value: Any, since: Any = None) -> float | None:
         return max(0.0, float(value))
     except (TypeError, ValueError):
         pass
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(str(value))
         # By the service's own clock, if it is given: the local one may be wrong.

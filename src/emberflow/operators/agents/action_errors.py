@@ -16,6 +16,7 @@ from emberflow.errors import (
     shorten,
 )
 from emberflow.events.agent_events import Event, OutputEvent
+from emberflow.operators.agents.guards.error_kinds import is_of_the_program
 from emberflow.state.sizes import measure
 
 _NEED_NOT_STOP = (
@@ -40,16 +41,34 @@ def explained(
         return type(error)(
             f"{where}: {error.message}",
             cause=error.cause,
-            way_out=error.way_out or ("" if skipped else _NEED_NOT_STOP),
+            way_out=error.way_out or ("" if skipped or is_of_the_program(error) else _NEED_NOT_STOP),
             committed=error.committed,
         )
     raised = "the action raised" if attempts == 1 else f"the action raised in each of {attempts:,} attempts"
     return ActionFailed(
         f"{where}: {raised}" if action else f"{where}: its triggers could not be evaluated",
         cause=describe_cause(error),
-        way_out="fix the action" if skipped else f"fix the action; {_NEED_NOT_STOP}",
+        way_out=_about_await(error) or ("fix the action" if skipped else f"fix the action; {_NEED_NOT_STOP}"),
         committed="" if skipped else "what was processed since the last checkpoint is not committed",
     )
+
+
+def _about_await(error: BaseException) -> str:
+    """For a call that was not awaited, or awaited although it blocks; else empty."""
+    if not isinstance(error, AttributeError | TypeError):
+        return ""
+    said = str(error)
+    if "'coroutine'" in said and "await" not in said:
+        return (
+            "await the call, such as `await model.chat(…)` or `await tool.call(…)`; in an action that is a plain `def` "
+            "these calls return their answers"
+        )
+    if "in 'await' expression" in said:
+        return (
+            "call it without `await`: in a plain `def`, and in programs for Flink Agents, `model.chat(…)` and `tool.call(…)` "
+            "return their answers; `await ctx.durable_execute_async(model.chat, …)` lets other keys continue meanwhile"
+        )
+    return ""
 
 
 def too_many_steps(limit: int) -> StepLimitReached:

@@ -7,14 +7,17 @@ The agent operator *has* one; it knows runs and actions, not where runs come fro
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from emberflow.errors import CallLogFailed, describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, OutputEvent
+from emberflow.events.batch import Origin
 from emberflow.events.copies import copied, copied_event
+from emberflow.events.event_ids import current_ids
+from emberflow.events.run_ids import format_outcome
 from emberflow.operators.agents.action_errors import check_result, explained, too_many_steps
-from emberflow.operators.agents.agent_run import AgentRun, RunState
+from emberflow.operators.agents.agent_run import AgentRun, RunState, Task
 from emberflow.operators.agents.agent_runtime import AgentRuntime
 from emberflow.operators.agents.execution import ActionExecution
 from emberflow.operators.agents.guards.attempts import run_guarded, unwrapped
@@ -43,7 +46,9 @@ class RunDriver(Protocol):
 
     def enter(self, scope: Scope) -> None: ...
 
-    def collect_owned(self, results: Any, timestamp: int | None, watermark: int) -> None: ...
+    def collect_owned(
+        self, results: Any, timestamp: int | None, watermark: int, origins: Sequence[Origin] | None = None
+    ) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -80,6 +85,7 @@ class ActionRunner:
                     given = copied_event(event)
                 if action.convert is not None and not isinstance(given, action.convert):
                     given = action.convert.from_event(given)
+                current_ids.set(execution)
                 result = action.function(given, RunnerContext(execution))
                 if result is not None:
                     check_result(result)
@@ -137,6 +143,7 @@ class ActionRunner:
         """The action, on the event loop. Whether a run is detached is decided while no coroutine runs, so if an action
         finds its run attached, its result will be received."""
         run, log = execution.run, self._runtime.log
+        current_ids.set(execution)
         if log is None:
             try:
                 return await self._started(execution)
@@ -160,7 +167,7 @@ class ActionRunner:
             execution.ended = True
             if run.state is RunState.DETACHED:
                 if failure is not None:
-                    execution.fail()
+                    execution.forget_raised()
                 await leave_behind(log, execution, failure)
             if failure is not None:
                 raise failure
@@ -183,16 +190,23 @@ class ActionRunner:
         runtime, driver, run = self._runtime, self._driver, execution.run
         execution.ended = True
         sent = execution.sent
+        if runtime.observation is not None:
+            sent = [*sent, *runtime.observation.events(execution)]
         # Evaluate all conditions before anything is changed: one that fails must not leave partial effects.
-        tasks = [(action, event) for event in sent for action in runtime.routes.triggered_by(event)]
-        outputs = [(run.key, event.attributes["output"]) for event in sent if event.type == _OUTPUT]
+        tasks: list[Task] = []
+        outputs: list[tuple[Any, Any]] = []
+        for event in sent:
+            if event.type == _OUTPUT:
+                outputs.append((run.key, event.attributes["output"]))
+            else:
+                tasks += [(action, event) for action in runtime.routes.triggered_by(event)]
         if outputs and runtime.keeps_outputs:
             outputs = [(key, copied(output)) for key, output in outputs]
         if runtime.recorder is not None:
             for event in sent:
                 runtime.recorder.event(run, event)
         if outputs:
-            driver.collect_owned(outputs, run.timestamp, run.scope.watermark)
+            driver.collect_owned(outputs, run.timestamp, run.scope.watermark, runtime.origins_of(sent))
         guards = execution.guards
         if guards is not None:
             if guards.spent:
@@ -220,6 +234,7 @@ class ActionRunner:
             failed = run.scope.work.failed
             failed[run.key] = (*failed.get(run.key, ()), execution.call_prefix)
         run.undo_writes()
+        run.repeat_kept(execution.kept)
         run.take_back(execution.sent)
         if execution.guards is not None and execution.guards.spent:
             run.count_spent(execution.guards.spent, runtime.budgets)
@@ -230,8 +245,17 @@ class ActionRunner:
             runtime, run, execution.action, execution.event, error, attempts
         ):
             runtime.metrics.get_counter("handled_failures").inc()
+            run.handled += [*execution.raised, format_outcome(execution.call_prefix)]
             return
-        self.fail_run(run, execution.action.name, execution.event, error, attempts)
+        try:
+            self.fail_run(run, execution.action.name, execution.event, error, attempts)
+        except BaseException:
+            # The job fails, and repeats the run, which may succeed then: also the actions whose failures it handled before. In any
+            # other case what they raised stays recorded: the batch goes on, and must have the same result if it is repeated.
+            execution.forget_raised()
+            if runtime.log is not None:
+                runtime.log.forget([*run.handled, format_outcome(execution.call_prefix)])
+            raise
         if runtime.log is not None:
             runtime.log.gave_up(execution.call_prefix)
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from emberflow.errors import InvalidArgument
-from emberflow.events.agent_events import OutputEvent
-from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
+from emberflow.events.agent_events import Event, OutputEvent
+from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch, Origin
 from emberflow.events.identity import PLAIN, fingerprint
 from emberflow.events.run_ids import format_run
 from emberflow.operators.agents.action_errors import check_input
@@ -51,8 +51,7 @@ class AgentOperator(KeyedOperator):
         self.runtime.open()
 
     def sync(self) -> None:
-        if self.runtime.recorder is not None:
-            self.runtime.recorder.flush()
+        self.runtime.flush()
 
     def close(self) -> None:
         self.runtime.close()
@@ -103,7 +102,7 @@ class AgentOperator(KeyedOperator):
         scope = self.scope
         work: Work = scope.work
         current = scope.watermark
-        stamps = batch.timestamps
+        stamps, origins = batch.timestamps, batch.origins
         for i, key in enumerate(batch.keys or ()):
             if watermarks is not None and watermarks[i] > current:
                 current = watermarks[i]
@@ -115,17 +114,20 @@ class AgentOperator(KeyedOperator):
                 current = max(current, scope.watermark)
             if key.__class__ not in PLAIN and not self._accepts(scope, key, batch.values[i], stamp):
                 continue
-            self._accept(work, key, batch.values[i], stamp)
+            self._accept(work, key, batch.values[i], stamp, None if origins is None else origins[i])
 
-    def _accept(self, work: Work, key: Any, value: Any, stamp: int | None) -> None:
+    def _accept(
+        self, work: Work, key: Any, value: Any, stamp: int | None, origin: Origin | None = None
+    ) -> None:
         """Processes an input or a delayed event, now or after the unfinished inputs of its key."""
         waiting = work.runs.get(key)
         if waiting is not None:
-            waiting.waiting.append((value, stamp, work.holds.start()))
+            waiting.waiting.append((value, stamp, work.holds.start(), origin))
             self.runtime.in_flight.waiting += 1
             return
         run = self._parked.new_run(self.scope, key)
-        if not self._start_input(run, value, stamp):
+        self._begin(run, value, stamp, origin)
+        if not self._runner.drive(run):
             run.segment = work.holds.start()
             work.runs[key] = run
 
@@ -142,25 +144,30 @@ class AgentOperator(KeyedOperator):
             self._runner.fail_run(run, "", event, problem)
             return False
 
-    def _start_input(self, run: AgentRun, value: Any, stamp: int | None) -> bool:
-        """Returns whether the input is finished at once."""
-        self._begin(run, value, stamp)
-        return self._runner.drive(run)
-
-    def _begin(self, run: AgentRun, value: Any, stamp: int | None) -> None:
+    def _begin(self, run: AgentRun, value: Any, stamp: int | None, origin: Origin | None) -> None:
+        run.origin = origin
         delayed = value.__class__ is Delayed
         event = run.begin(value[1] if self._takes_pairs and not delayed else value, stamp)
         runtime = self.runtime
         if runtime.recorder is not None:
             runtime.recorder.event(run, event)
         if delayed and event.type == _OUTPUT:
-            self.collect_owned([(run.key, event.attributes["output"])], stamp, run.scope.watermark)
+            outputs = [(run.key, event.attributes["output"])]
+            self.collect_owned(outputs, stamp, run.scope.watermark, runtime.origins_of([event]))
         try:
             if not delayed:
                 check_input(event, runtime.settings.max_event_bytes)
+                if runtime.observation is not None and runtime.observation.begins:
+                    self._tell_beginning(run, runtime.observation.begin_event(run, event))
             run.tasks.extend([(action, event) for action in runtime.routes.triggered_by(event)])
         except Exception as error:
             self._runner.fail_run(run, "", event, error)
+
+    def _tell_beginning(self, run: AgentRun, event: Event) -> None:
+        """Before any action of the run."""
+        if self.runtime.recorder is not None:
+            self.runtime.recorder.event(run, event)
+        run.tasks.extend([(action, event) for action in self.runtime.routes.triggered_by(event)])
 
     def continue_run(self, run: AgentRun) -> None:
         """Continues with a key whose call has ended."""
@@ -170,9 +177,9 @@ class AgentOperator(KeyedOperator):
             if not run.waiting:
                 del work.runs[run.key]
                 return
-            value, stamp, run.segment = run.waiting.popleft()
+            value, stamp, run.segment, origin = run.waiting.popleft()
             self.runtime.in_flight.waiting -= 1
-            self._begin(run, value, stamp)
+            self._begin(run, value, stamp, origin)
 
     # delayed events
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, ProgramChanged, shorten
 from emberflow.events.agent_events import Event, InputEvent
-from emberflow.events.copies import copied
+from emberflow.events.batch import Origin
+from emberflow.events.copies import copied_without_models
 from emberflow.events.run_ids import ActionId, format_action, format_event, format_run
 from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
@@ -22,7 +24,7 @@ from emberflow.state.entry import Entry
 if TYPE_CHECKING:
     from emberflow.operators.agents.agent_runtime import AgentRuntime
     from emberflow.operators.agents.execution import ActionExecution
-    from emberflow.operators.watermark_holds import Segment
+    from emberflow.operators.watermarks.watermark_holds import Segment
     from emberflow.state.memory import Write
 
 Task = tuple[RunnableAction, Event]
@@ -51,6 +53,9 @@ class RunState(Enum):
 class AgentRun:
     """Belongs to one key from its first input until nothing of the key is in flight."""
 
+    caller: ActionExecution | None = None
+    """The action of another agent that called this one."""
+
     __slots__ = (
         "_failed_before",
         "_memory",
@@ -62,7 +67,9 @@ class AgentRun:
         "execution",
         "failure",
         "first",
+        "handled",
         "key",
+        "origin",
         "runtime",
         "scope",
         "segment",
@@ -83,15 +90,19 @@ class AgentRun:
         self.state = RunState.ATTACHED
         self._memory: RunMemory | None = None
         self.tasks: deque[Task] = deque()
-        self.waiting: deque[tuple[Any, int | None, Segment]] = deque()
+        self.waiting: deque[tuple[Any, int | None, Segment, Origin | None]] = deque()
         self.current: Task | None = None
         self.execution: ActionExecution | None = None
         """The execution of the action in flight."""
         self.segment: Segment | None = None
         self.first: Event | None = None
         """The event that started the run."""
+        self.origin: Origin | None = None
+        """Which event of another agent caused it, if that agent logs its events."""
         self.failure: Failure | None = None
         """How the action failed whose fallback is the next or the current action."""
+        self.handled: list[str] = []
+        """Recorded failures with which the run went on: forgotten if it makes the job fail after all."""
         self.spent: Amounts = {}
         self._failed_before: tuple[str, ...] = ()
         self.early = False
@@ -110,13 +121,14 @@ class AgentRun:
         if self._memory is not None:
             self._memory.new_sensory(None)
         self.failure = None
+        self.handled = []
         self.spent = {}
         if value.__class__ is Delayed:
             event: Event = value.event
             self.early = value.early
         else:
             # A copy: the record may also be sent to other steps, and is read again after a crash.
-            event = InputEvent(copied(value))
+            event = InputEvent(copied_without_models(value))
             self.early = False
         event.id = format_event(self.run_id, 0)
         self.first = event
@@ -144,17 +156,25 @@ class AgentRun:
         if found is not None and found.run.sequence == self.sequence:
             self._prefix = str(found.run)
 
-    def identified(self, event: Event, upstream: Event, action: RunnableAction) -> Event:
-        """The event with its id, which depends on where the event was sent, never on its contents."""
+    def identified(
+        self, event: Event, upstream: Event, action: RunnableAction, early: set[str] | None = None
+    ) -> Event:
+        """The event with its id, which depends on where the event was sent, never on its contents. `early` are ids that
+        were read before their events were sent."""
         # A copy, so that changes that the sender makes afterwards have no effect.
         sent = sent_copy(event, self.runtime.settings.max_event_bytes)
         # Incremented last: a rejected event takes no number, so that ids do not depend on caught errors.
         self._ordinal += 1
-        sent.id = format_event(self.run_id, self._ordinal)
+        given = event.__dict__.get("id")
+        if early is None or given not in early:
+            sent.id = format_event(self.run_id, self._ordinal)
+        else:
+            # If it is sent again, it is a second event with its own id.
+            early.remove(given)
         sent.upstream_event_id = upstream.id
         sent.upstream_action_name = action.name
-        if not event.id:
-            # The sender may read the id. If the event is sent again, it is a second event with its own id.
+        if given is None:
+            # The sender may read the id.
             event.id = sent.id
         return sent
 
@@ -188,19 +208,37 @@ class AgentRun:
             found = self._memory = RunMemory(self.runtime.settings, self.scope, self.entry)
         return found
 
+    @property
+    def uses_memory(self) -> bool:
+        """Whether an action of the run has used memory."""
+        return self._memory is not None
+
     def keep_writes(self) -> None:
         """The action has ended: applies its memory writes."""
         if self._memory is not None:
-            self._memory.journal.clear()
+            journal = self._memory.journal
+            if journal.changes or journal.writes or journal.reads:
+                journal.clear()
 
     def undo_writes(self) -> None:
         """The action has failed: reverts its memory writes."""
         if self._memory is not None:
             self._memory.journal.undo()
 
+    def repeat_kept(self, writes: Sequence[Write]) -> None:
+        """What the action that has failed keeps nevertheless."""
+        if writes:
+            for _, method, path, value in writes:
+                self.memory.sensory().repeat(method, path, value)
+            self.keep_writes()
+
     def writes(self) -> list[Write]:
         """The memory writes of the action so far."""
         return [] if self._memory is None else self._memory.journal.writes
+
+    def reads(self) -> dict[tuple[str, str], Any]:
+        """What the action has read, if that is observed."""
+        return {} if self._memory is None else self._memory.journal.reads
 
     def now_ms(self) -> int:
         """Processing time. The clock of a micro-batch stops when the batch is over, but the action may continue."""
@@ -237,7 +275,7 @@ class AgentRun:
             self._ordinal - (0 if self.execution is None else len(self.execution.sent)),
             None if self._memory is None else self._memory.sensory_root,
             [(action.name, event) for action, event in tasks],
-            [(value, timestamp) for value, timestamp, _ in self.waiting],
+            [(value, timestamp) for value, timestamp, _, _ in self.waiting],
             *([guards] if guards else ()),
         )
         self.entry.dirty = True
@@ -250,6 +288,8 @@ class AgentRun:
             "early": self.early,
             "failed": self.failures,
         }
+        if any(origin for *_, origin in self.waiting):
+            found["origins"] = [origin for *_, origin in self.waiting]
         if self.runtime.settings.keeps_first:
             found["first"] = self.first
         return {name: value for name, value in found.items() if value}
@@ -261,7 +301,7 @@ class AgentRun:
         if self._memory is not None:
             self._memory.set_forth()
 
-    def restore(self) -> list[tuple[Any, int | None]]:
+    def restore(self) -> list[tuple[Any, int | None, Origin | None]]:
         """Takes the run out of the key's entry; returns the inputs that were queued behind it."""
         if RUN not in self.entry:
             raise InvalidArgument(
@@ -292,4 +332,5 @@ class AgentRun:
                     way_out="restore the action until such runs are done, or start with a new checkpoint directory",
                 )
             self.tasks.append((action, event))
-        return waiting
+        origins = guards.get("origins", [None] * len(waiting))
+        return [(*given, origin) for given, origin in zip(waiting, origins, strict=True)]

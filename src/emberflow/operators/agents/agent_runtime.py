@@ -5,18 +5,23 @@ Created by the agent operator; used by the action runner, parked runs, runs and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from emberflow.events.agent_events import OutputEvent
+from emberflow.events.agent_events import Event, OutputEvent
+from emberflow.events.batch import Origin
 from emberflow.events.identity import PLAIN, identity_of
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.agents.event_recorder import AgentRecorder
 from emberflow.operators.agents.guards.budgets import Budgets
+from emberflow.operators.agents.memory_observation import MemoryObservation
 from emberflow.operators.agents.resources import resource_cache
 from emberflow.operators.agents.routes import Routes
 from emberflow.operators.host_services import CallService, HostServices
 from emberflow.operators.operator import Step
+from emberflow.operators.time_limit import on_thread
 from emberflow.plan.agents.agent_plan import AgentPlan
 from emberflow.plan.agents.options import (
     AgentExecutionOptions,
@@ -24,7 +29,10 @@ from emberflow.plan.agents.options import (
     ReplayMismatchHandling,
     ShortTermMemoryTtlUpdate,
 )
+from emberflow.plan.agents.resources import ResourceType
+from emberflow.plan.agents.sub_agents import unknown_agent
 from emberflow.plan.specs import AgentSpec
+from emberflow.state.memory_object import MemoryObject, ObservedMemoryObject
 
 if TYPE_CHECKING:
     from emberflow.operators.agents.agent_run import AgentRun
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.guards.questions import Approvals
 
 _DIGESTS_KEPT = 100_000
+_OUTPUT = OutputEvent.EVENT_TYPE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +56,7 @@ class AgentSettings:
     threads: int
     on_error: ErrorHandling
     restarts_on_mismatch: bool
+    calls_block: bool
 
     @staticmethod
     def of(plan: AgentPlan) -> AgentSettings:
@@ -63,6 +73,7 @@ class AgentSettings:
             threads=get(AgentExecutionOptions.NUM_ASYNC_THREADS),
             on_error=get(AgentExecutionOptions.ON_ERROR),
             restarts_on_mismatch=mismatch is ReplayMismatchHandling.RESTART,
+            calls_block=get(AgentExecutionOptions.CALLS_BLOCK),
         )
 
     @property
@@ -108,16 +119,19 @@ class AgentRuntime:
         self.log: CallLog | None = None
         self.approvals: Approvals | None = None
         self.recorder: AgentRecorder | None = None
+        self.observation: MemoryObservation | None = None
+        """None if nobody sees memory events."""
+        self.memory_view: type[MemoryObject] = MemoryObject
         self.keeps_events = self.settings.keeps_first or self.routes.handles_errors
         """Whether an event is needed after its last action has received it."""
-        self.keeps_outputs = any(
-            OutputEvent.EVENT_TYPE in item.types or item.matches for item in self.routes.actions.values()
-        )
+        self.keeps_outputs = False
         """Whether an output is needed after it was emitted."""
-        self._plan_id = spec.plan_id
-        self._make_tool = spec.make_tool
+        self._spec = spec
+        self.api = spec.api
         self._ledgers: Any = None
         self._digests: dict[Any, str] = {}
+        self.sub_agents: dict[str, AgentRuntime] = {}
+        """The agents that this one has called, by name."""
 
     def connect(self, host: HostServices) -> None:
         assert host.calls is not None, "an agent needs a call service"
@@ -132,14 +146,54 @@ class AgentRuntime:
         if self.recorder is not None:
             # It writes events some time after they were sent.
             self.keeps_events = self.keeps_outputs = True
+        self.observation = MemoryObservation.of(self)
+        if self.observation is not None and self.observation.reads:
+            self.memory_view = ObservedMemoryObject
         self.resources = resource_cache.acquire(
-            self._plan_id, self.plan, self._ledgers, self.metrics, self._make_tool
+            self._spec.plan_id, self.plan, self._ledgers, self.metrics, self.api.make_tool
         )
+        if self.recorder is not None:
+            self.recorder.secrets = self.resources.secrets
 
     def close(self) -> None:
         if self.recorder is not None:
             self.recorder.close()
-        resource_cache.release(self._plan_id)
+        resource_cache.release(self._spec.plan_id)
+        for runtime in self.sub_agents.values():
+            runtime.close()
+        self.sub_agents.clear()
+
+    def sub_agent(self, name: str) -> AgentRuntime:
+        """The runtime of an agent that this one calls; opened by the first call. Raises ResourceFailed."""
+        found = self.sub_agents.get(name)
+        if found is None:
+            known = self.plan.resource_providers.get(ResourceType.AGENT, {})
+            if name not in known:
+                raise unknown_agent(self.plan.name, name, known)
+            spec = replace(self._spec, plan=known[name].instance, plan_id=f"{self._spec.plan_id}/{name}")
+            found = AgentRuntime(self.step, spec)
+            found.calls, found.log, found.approvals = self.calls, self.log, self.approvals
+            found._ledgers = self._ledgers
+            found.open()
+            self.sub_agents[name] = found
+        return found
+
+    def origins_of(self, sent: Iterable[Event]) -> list[Origin] | None:
+        """The origins of the records that the outputs among these events become; None if they are not logged."""
+        if self.recorder is None or not self.recorder.names_origins:
+            return None
+        return [(self.plan.name, event.id) for event in sent if event.type == _OUTPUT]
+
+    def flush(self) -> None:
+        """Passes what was recorded so far to the operating system."""
+        if self.recorder is not None:
+            self.recorder.flush()
+        for runtime in self.sub_agents.values():
+            runtime.flush()
+
+    def in_thread(self, function: Callable[[], Any]) -> Awaitable[Any]:
+        """Runs a blocking function on one of the agent's threads."""
+        return on_thread(partial(self.calls.in_thread, threads=self.settings.threads), function)
 
     @property
     def full(self) -> bool:

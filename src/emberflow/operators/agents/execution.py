@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.agent_events import Event
-from emberflow.events.run_ids import format_call
+from emberflow.events.run_ids import format_call, format_early_event
+from emberflow.operators.agents.calls.call_entries import CallEntry
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, takes_idempotency_key
+from emberflow.operators.agents.calls.host_threads import threads_of
 from emberflow.operators.agents.guards.action_guards import ActionGuards
 from emberflow.operators.agents.resources.durable_views import (
     NamedFunction,
     function_of,
     inside_a_call,
+    is_inside_a_call,
     part_of_a_call,
 )
 
 if TYPE_CHECKING:
     from emberflow.operators.agents.agent_run import AgentRun
     from emberflow.operators.agents.routes import RunnableAction
+    from emberflow.state.memory import Write
 
 
 class Attempt:
@@ -44,7 +48,20 @@ rest of a failed `gather`, can be told apart from those of the next attempt."""
 
 
 class ActionExecution:
-    __slots__ = ("_attempt", "_durable", "_unrecorded", "action", "ended", "event", "guards", "run", "sent")
+    __slots__ = (
+        "_attempt",
+        "_durable",
+        "_early",
+        "_unrecorded",
+        "action",
+        "early_ids",
+        "ended",
+        "event",
+        "guards",
+        "kept",
+        "run",
+        "sent",
+    )
 
     def __init__(self, run: AgentRun, action: RunnableAction, event: Event) -> None:
         self.run = run
@@ -52,17 +69,32 @@ class ActionExecution:
         self.event = event
         self.sent: list[Event] = []
         self.ended = False
+        self.kept: list[Write] = []
+        """Writes to sensory memory that remain if the action fails."""
         self.guards: ActionGuards | None = None
         """Attempts, budgets, delayed events and questions; None until the action uses one of them."""
         self._attempt: Attempt | None = None
         """The current attempt of an action with retries."""
         self._durable: ActionCalls | None = None
         self._unrecorded = 0
+        self._early = 0
+        self.early_ids: set[str] | None = None
+        """Ids of events that have not been sent; None if no id was read before its event was sent."""
 
     @property
     def call_prefix(self) -> str:
         """The prefix of the ids of this action's durable calls."""
         return self.run.action_number(self.run.steps)
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """Where the durable calls are within the outermost action; see `sub_agents/sub_run.py`."""
+        return ()
+
+    @property
+    def outermost(self) -> ActionExecution:
+        """The action in which this one is executed: itself, unless it is one of a sub-agent."""
+        return self
 
     def guarded(self) -> ActionGuards:
         found = self.guards
@@ -71,8 +103,20 @@ class ActionExecution:
         return found
 
     def send(self, event: Event) -> None:
-        self.check_running("sends an event")
-        self.sent.append(self.run.identified(event, self.event, self.action))
+        if self.ended or self._attempt is not None:
+            self.check_running("sends an event")
+        self.sent.append(self.run.identified(event, self.event, self.action, self.early_ids))
+
+    def new_event_id(self) -> str | None:
+        """For an event whose id is read before it is sent (`events/event_ids.py`)."""
+        if self.stopped or is_inside_a_call():
+            return None
+        self._early += 1
+        made = format_early_event(self.run.run_id, self.run.steps, self._early)
+        if self.early_ids is None:
+            self.early_ids = set()
+        self.early_ids.add(made)
+        return made
 
     @property
     def stopped(self) -> bool:
@@ -93,6 +137,14 @@ class ActionExecution:
     def fail(self) -> None:
         """The action has failed."""
         self.ended = True
+
+    @property
+    def raised(self) -> list[str]:
+        """Its durable calls that raised."""
+        return [] if self._durable is None else self._durable.raised
+
+    def forget_raised(self) -> None:
+        """The job fails with the action: calls that raised may succeed when it is repeated."""
         if self._durable is not None:
             self._durable.fail()
 
@@ -112,8 +164,10 @@ class ActionExecution:
         run.undo_writes()
         run.take_back(self.sent)
         self.sent = []
+        self.kept = []
         self._durable = None
-        self._unrecorded = 0
+        self._unrecorded = self._early = 0
+        self.early_ids = None
 
     # durable calls
 
@@ -142,18 +196,28 @@ class ActionExecution:
         reconciler: Callable[[], Any] | None,
     ) -> Any:
         function = function_of(func)
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function) and isinstance(func, NamedFunction):
+            # The method of a model or a tool: the action waits for it.
+            function = partial(self.blocked_by, function)
+        elif inspect.iscoroutinefunction(function):
             inner = function.func if isinstance(function, partial) else function
             raise InvalidArgument(
                 f"action {self.action.name!r}: {getattr(inner, '__name__', shorten(inner))} is a coroutine function",
                 way_out="make the action async and write: await ctx.durable_execute_async(…)",
             )
         durable = self.durable_calls()
-        if durable is None:
-            return part_of_a_call(function, *args, **_with_key(func, kwargs, self._count_call()))
-        call = durable.next(func, args, kwargs)
-        make = partial(part_of_a_call, function, *args, **_with_key(func, kwargs, call.call_id))
-        return durable.run_now(call, make, reconciler)
+        call = None if durable is None else durable.next(func, args, kwargs)
+        call_id = self._count_call() if call is None else call.call_id
+        make: Callable[[], Any] = partial(part_of_a_call, function, *args, **_with_key(func, kwargs, call_id))
+        entry = self._entry(func, call_id, args, kwargs)
+        if entry is not None:
+            make = entry.watched(make)
+        run = make if durable is None or call is None else partial(durable.run_now, call, make, reconciler)
+        return run() if entry is None else entry.ended_now(run)
+
+    def blocked_by(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The result of a coroutine function, for code that cannot await it."""
+        return self.run.runtime.calls.wait_for(partial(function, *args, **kwargs))
 
     def call_async(
         self,
@@ -161,38 +225,57 @@ class ActionExecution:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         reconciler: Callable[[], Any] | None,
+        branch: ActionCalls | None = None,
     ) -> Awaitable[Any]:
         # Numbered here and not when it is awaited: the order of the calls in the code decides.
         durable = self.durable_calls()
-        if durable is None:
-            return self._make_call(func, args, _with_key(func, kwargs, self._count_call()))
-        call = durable.next(func, args, kwargs)
-        make = partial(self._make_call, func, args, _with_key(func, kwargs, call.call_id))
-        return durable.run(call, make, reconciler)
+        if branch is not None:
+            durable = branch
+        call = None if durable is None else durable.next(func, args, kwargs)
+        call_id = self._count_call() if call is None else call.call_id
+        make: Callable[[], Any] = partial(self.make_call, func, args, _with_key(func, kwargs, call_id))
+        entry = self._entry(func, call_id, args, kwargs)
+        if entry is not None:
+            make = entry.watched(make)
+        made = make() if durable is None or call is None else durable.run(call, make, reconciler)
+        return made if entry is None else entry.ended(made)
 
-    async def _make_call(
+    def _entry(
+        self, func: Any, call_id: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> CallEntry | None:
+        """For a call of a model or a tool while there is an event log."""
+        recorder = self.run.runtime.recorder
+        if recorder is None or not recorder.logs_calls or not isinstance(func, NamedFunction):
+            return None
+        return CallEntry(self, func.durable_name, call_id, args, kwargs, func.event or self.event)
+
+    async def make_call(
         self, func: Callable[..., Any] | NamedFunction, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         function = function_of(func)
-        with inside_a_call():
+        runtime = self.run.runtime
+        with inside_a_call(), threads_of(runtime.in_thread):
             if inspect.iscoroutinefunction(function):
                 return await function(*args, **kwargs)
-            runtime = self.run.runtime
             blocking = partial(copy_context().run, function, *args, **kwargs)
-            result = await runtime.calls.in_thread(blocking, runtime.settings.threads)
+            result = await runtime.in_thread(blocking)
             return await result if inspect.isawaitable(result) else result
 
-    def _count_call(self) -> str:
+    def count_unrecorded(self) -> int:
+        """The number of the next call that is not recorded."""
         self._unrecorded += 1
-        return format_call(self.call_prefix, self._unrecorded)
+        return self._unrecorded
+
+    def _count_call(self) -> str:
+        return format_call(self.call_prefix, *self.path, self.count_unrecorded())
 
 
 def _with_key(func: Any, kwargs: dict[str, Any], call_id: str) -> dict[str, Any]:
     inner = function_of(func)
     inner = inner.func if isinstance(inner, partial) else inner
     wanted = getattr(func, "wants_idempotency_key", False)
-    if "idempotency_key" in kwargs or not (
-        wanted or takes_idempotency_key(getattr(inner, "__func__", inner))
-    ):
+    if not wanted and getattr(func, "takes_key_itself", True):
+        wanted = takes_idempotency_key(getattr(inner, "__func__", inner))
+    if "idempotency_key" in kwargs or not wanted:
         return kwargs
     return {**kwargs, "idempotency_key": call_id}

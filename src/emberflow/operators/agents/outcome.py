@@ -11,9 +11,10 @@ from emberflow.events.run_ids import format_outcome
 from emberflow.events.stored_types import stored_type
 from emberflow.operators.agents.calls.durable_calls import RETURNED, CallLog, CallRecord
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
-from emberflow.operators.agents.guards.attempts import GaveUp, log_failure, unwrapped
+from emberflow.operators.agents.guards.attempts import GaveUp, unwrapped
 from emberflow.operators.agents.guards.budgets import Amounts
 from emberflow.operators.agents.guards.delayed_events import Due
+from emberflow.operators.agents.guards.error_kinds import log_failure
 from emberflow.state.memory import Write
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @stored_type()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionOutcome:
-    """Events, memory writes and the like of an action that ended, or the error that it raised."""
+    """Events, memory writes and the like of an action that ended, or the error that it raised and what it keeps nevertheless."""
 
     sent: list[Event]
     writes: list[Write]
@@ -33,10 +34,13 @@ class ActionOutcome:
     later: list[Due] = field(default_factory=list[Due])
     base: tuple[str, ...] = ()
     """Actions of the key that had failed since state was last committed: they determine the memory that the action saw."""
+    reads: dict[tuple[str, str], Any] = field(default_factory=dict[tuple[str, str], Any])
+    """What the action read from memory, if that is observed."""
 
     def __setstate__(self, state: Any) -> None:
         # Like a dataclass with slots does; earlier versions had fewer fields.
         object.__setattr__(self, "base", ())
+        object.__setattr__(self, "reads", {})
         for item, value in zip(fields(self), state, strict=False):
             object.__setattr__(self, item.name, value)
 
@@ -61,13 +65,18 @@ async def leave_behind(log: CallLog, execution: ActionExecution, failure: Except
     if failure is None:
         later = [] if guards is None else guards.later
         outcome = ActionOutcome(
-            sent=execution.sent, writes=run.writes(), spent=spent, later=later, base=run.failures
+            sent=execution.sent,
+            writes=run.writes(),
+            spent=spent,
+            later=later,
+            base=run.failures,
+            reads=run.reads(),
         )
     else:
         # What a failed action spent is spent all the same.
         outcome = ActionOutcome(
             sent=[],
-            writes=[],
+            writes=execution.kept,
             error=stored(*unwrapped(failure), run.runtime.resources.secrets),
             spent=spent,
             base=run.failures,

@@ -21,7 +21,7 @@ from emberflow.operators.agents.guards.attempts import apart
 from emberflow.operators.agents.outcome import ActionOutcome, raised_by
 from emberflow.operators.agents.run_memory import read_pages
 from emberflow.operators.scope import Scope
-from emberflow.operators.watermark_holds import Segment, WatermarkHolds
+from emberflow.operators.watermarks.watermark_holds import Segment, WatermarkHolds
 
 _BEFORE_PARKING = 0
 """State of the first version has a timer at this time for every key with a stored run."""
@@ -166,9 +166,9 @@ class ParkedRuns:
         run.segment = segment
         waiting = run.restore()
         run.keep_id(action_id)
-        for value, stamp in waiting:
+        for value, stamp, origin in waiting:
             segment.unfinished += 1
-            run.waiting.append((value, stamp, segment))
+            run.waiting.append((value, stamp, segment, origin))
             self._runtime.in_flight.waiting += 1
         self._continue(run)
 
@@ -203,12 +203,12 @@ class ParkedRuns:
         try:
             error = raised_by(outcome)
             if error is not None:
-                if self._runtime.log is not None:
-                    # Or the failure would be repeated forever; the action may succeed the next time.
-                    self._runtime.log.forget([format_outcome(execution.call_prefix)])
+                execution.kept = outcome.writes
                 raise error
             if outcome.writes:
                 run.memory.repeat(outcome.writes)
+            if outcome.reads:
+                run.memory.journal.reads = outcome.reads
             run.adopt(outcome.sent)
             execution.sent = outcome.sent
             self._runner.finish(execution)

@@ -8,19 +8,24 @@ from typing import Any
 
 from emberflow.errors import describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent, OutputEvent
+from emberflow.events.memory_events import MEMORY_EVENTS, AgentRunBeginEvent
 from emberflow.plan.agents.agent_plan import Action, AgentPlan, Trigger
 from emberflow.plan.agents.options import AgentConfigOptions, ConditionEvaluationFailureStrategy
 
 _log = logging.getLogger("emberflow.agents")
 
 
-_BUILT_IN = frozenset({InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE, ErrorEvent.EVENT_TYPE})
+_OUTPUT = OutputEvent.EVENT_TYPE
+_NOTHING: list[Any] = []
+_OBSERVED = frozenset({*MEMORY_EVENTS, AgentRunBeginEvent.EVENT_TYPE})
+_BUILT_IN = _OBSERVED | {InputEvent.EVENT_TYPE, OutputEvent.EVENT_TYPE, ErrorEvent.EVENT_TYPE}
 
 
 class RunnableAction:
     """An action with what the operator needs to run it."""
 
     __slots__ = (
+        "_restricted",
         "awaits",
         "config",
         "convert",
@@ -45,9 +50,14 @@ class RunnableAction:
         self.matches = [
             _matcher(action, trigger, max_steps) for trigger in action.triggers if not trigger.type
         ]
+        self._restricted = _restricted_types(action)
         self.convert = action.event_class
         self.keeps_event = self.guards.fallback is not None
         """Whether the event is needed after the action has received it."""
+
+    def may_match(self, event_type: str) -> bool:
+        """Whether an event of this type may trigger the action; its conditions may look at any event."""
+        return self._restricted is None or event_type in self._restricted
 
     def given(self, event: Event) -> Event:
         """The event in the form that the action expects."""
@@ -63,6 +73,21 @@ def _matcher(action: Action, trigger: Trigger, max_steps: int) -> tuple[Callable
 
     expression = CelExpression(trigger.expression, f"action {action.name!r}", max_steps)
     return expression.matches, trigger.expression
+
+
+def _restricted_types(action: Action) -> frozenset[str] | None:
+    """The event types that may trigger an action; None for any."""
+    from emberflow.plan.cel.expression import CelExpression
+
+    found: set[str] = set()
+    for trigger in action.triggers:
+        types = [trigger.type] if trigger.type else None
+        if trigger.expression:
+            types = CelExpression(trigger.expression, "").types()
+        if types is None:
+            return None
+        found.update(types)
+    return frozenset(found)
 
 
 def _names_errors(action: Action) -> bool:
@@ -99,15 +124,22 @@ class Routes:
         strategy = plan.config.get(AgentConfigOptions.CONDITION_EVALUATION_FAILURE_STRATEGY)
         self._fail = strategy is ConditionEvaluationFailureStrategy.FAIL
         self._warned: set[tuple[str, str]] = set()
-        self._by_type: dict[str, list[RunnableAction]] = {}
+        self._by_type: dict[str, list[RunnableAction]] = {_OUTPUT: _NOTHING}
 
     def triggered_by(self, event: Event) -> list[RunnableAction]:
+        """Nothing for an output: it goes downstream, and an action that took any event would answer itself forever."""
         if self._conditional:
+            if event.type == _OUTPUT:
+                return _NOTHING
             return [item for item in self._ordered if event.type in item.types or self._holds(item, event)]
         found = self._by_type.get(event.type)
         if found is None:
             found = self._by_type[event.type] = [item for item in self._ordered if event.type in item.types]
         return found
+
+    def may_trigger(self, event_type: str) -> bool:
+        """Whether an event of this type may trigger an action."""
+        return any(item.may_match(event_type) for item in self._ordered)
 
     def _holds(self, action: RunnableAction, event: Event) -> bool:
         for matches, shown in action.matches:
@@ -117,7 +149,8 @@ class Routes:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                if self._fail:
+                if self._fail and event.type not in _OBSERVED:
+                    # An event that only reports must not fail the run that it reports on.
                     raise ConditionRaised(action.name, shown, error) from error
                 self._warn(action, shown, event, error)
         return False

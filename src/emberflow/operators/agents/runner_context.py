@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from emberflow.errors import NotSupported
 from emberflow.events.agent_events import Event
+from emberflow.events.copies import copied_event
 from emberflow.operators.agents.guards.budgets import BudgetKind
 from emberflow.operators.agents.guards.questions import NO_DEFAULT, HumanAnswer
+from emberflow.operators.agents.resources.call_branch import CallBranch
 from emberflow.operators.agents.resources.durable_views import DurableMethod, resource_view
+from emberflow.operators.agents.resources.injected_arguments import injected_arguments
 from emberflow.plan.agents.config import Configuration
 from emberflow.plan.agents.resources import ResourceType, resource_type
 from emberflow.state.memory_object import MemoryObject
@@ -65,13 +69,16 @@ class RunnerContext:
         """What the agent remembers about the key, across inputs."""
         found = self._short_term
         if found is None:
-            found = self._short_term = MemoryObject(self._run.memory.short_term(), "", self._execution)
+            run = self._run
+            found = run.runtime.memory_view(run.memory.short_term(), "", self._execution)
+            self._short_term = found
         return found
 
     @property
     def sensory_memory(self) -> MemoryObject:
         """Memory shared by the actions of this run; discarded when the run ends."""
-        return MemoryObject(self._run.memory.sensory(), "", self._execution)
+        run = self._run
+        return run.runtime.memory_view(run.memory.sensory(), "", self._execution)
 
     @property
     def long_term_memory(self) -> Any:
@@ -182,13 +189,92 @@ class RunnerContext:
         kind = resource_type(type) if isinstance(type, str) else type
         return resource_view(self._execution, name, kind, durable=durable)
 
-    def chat(self, model: str, messages: Any, prompt_args: Any = None, **kwargs: Any) -> Awaitable[Any]:
-        """Calls the chat model with this name: `await ctx.chat("judge", "Is it true?")`. Durable."""
-        return self.get_resource(model, ResourceType.CHAT_MODEL).chat(messages, prompt_args, **kwargs)
+    @overload
+    def chat(
+        self,
+        model: str,
+        messages: Any,
+        prompt_args: Mapping[str, Any] | None = None,
+        *,
+        output: None = None,
+        max_steps: int | None = None,
+        **settings: Any,
+    ) -> Awaitable[Any]: ...
+    @overload
+    def chat(
+        self,
+        model: str,
+        messages: Any,
+        prompt_args: Mapping[str, Any] | None = None,
+        *,
+        output: type[D],
+        max_steps: int | None = None,
+        **settings: Any,
+    ) -> Awaitable[D]: ...
+    @overload
+    def chat(
+        self,
+        model: str,
+        messages: Any,
+        prompt_args: Mapping[str, Any] | None = None,
+        *,
+        output: object,
+        max_steps: int | None = None,
+        **settings: Any,
+    ) -> Awaitable[Any]: ...
+    def chat(
+        self,
+        model: str,
+        messages: Any,
+        prompt_args: Mapping[str, Any] | None = None,
+        *,
+        output: Any = None,
+        max_steps: int | None = None,
+        **settings: Any,
+    ) -> Awaitable[Any]:
+        """The final answer of the chat model with this name: `await ctx.chat("judge", "Is it true?")`.
+
+        If the model asks for tools of its setup, they are called, concurrently, and the model is asked again with their
+        results, at most `max_steps` times (by default the option `chat.max-steps`). With `output`, a Pydantic model, a
+        dataclass or another type, the answer is a value of it; a reply that does not fit is sent back to the model to
+        be corrected. Without it, the answer is a `ChatMessage`. `settings` go to the model's service.
+
+        In a plain action it returns the answer itself, and blocks all keys of the task until then.
+
+        Every call of the model and of a tool is durable. The strategy `error-handling-strategy` = `retry` applies.
+        Raises `StepLimitReached`, `OutputMismatch`, `ModelRefused` if there is an `output` and the model refuses to
+        answer, `InvalidArgument` if the prompt of the model has a `{name}` without a value, `BudgetExceeded`, and the
+        errors of the model's service, for those of emberflow `ModelFailed`.
+        """
+        blocking = not self._execution.action.awaits
+        chat = partial(
+            self._run.runtime.api.chat, CallBranch(self._execution, self, blocking=blocking), model, messages,
+            prompt_args, output=output, max_steps=max_steps, settings=settings,
+        )  # fmt: skip
+        return self._execution.blocked_by(chat) if blocking else chat()
 
     def call_tool(self, name: str, /, **arguments: Any) -> Awaitable[Any]:
-        """Calls the tool with this name: `await ctx.call_tool("add", a=1, b=2)`. Durable."""
-        return self.get_resource(name, ResourceType.TOOL).call(arguments)
+        """Calls the tool with this name: `await ctx.call_tool("add", a=1, b=2)`. Durable. Injected arguments are filled in.
+
+        Raises `UnknownResource` if the agent has no such tool, `InvalidArgument` if the arguments do not fit, `ToolFailed`
+        for a tool of an MCP server, and whatever the tool itself raises.
+        """
+        tool = self.get_resource(name, ResourceType.TOOL)
+        return tool.call(arguments, **injected_arguments(tool, self))
+
+    def call_agent(self, name: str, input: Any) -> Awaitable[Any]:
+        """Calls another agent, a resource of the type AGENT: `await ctx.call_agent("researcher", "What is new?")`.
+
+        The result is its output; None if it has none, a list if it has several. It runs as part of this action: its calls
+        of models and tools are durable calls of this action, its memory of this key is its own.
+
+        Raises `UnknownResource` if there is no such agent, `InvalidArgument` in a plain action or for an input that does
+        not fit, and, if the agent fails, `ActionFailed` or the error of emberflow that its action raised: nothing that it
+        did then remains.
+        """
+        from emberflow.operators.agents.sub_agents.agent_calls import call_agent
+
+        return call_agent(self._execution, name, input)
 
     # guards
 
@@ -253,3 +339,31 @@ class RunnerContext:
         with a `note`. The key waits, other keys do not; the question survives restarts. If it is not answered within
         `expires_ms` after it was first asked, returns `default`, or raises ApprovalExpired."""
         return self._execution.guarded().ask_human(question, options, expires_ms, default)
+
+
+def branch_of(ctx: RunnerContext, event: Event | None = None) -> CallBranch:
+    """For the built-in actions: calls that do not get in the way of the action's other calls. They are made for `event`, by
+    default that of the action."""
+    return CallBranch(ctx._execution, ctx, event=event)
+
+
+def next_events(ctx: RunnerContext) -> list[Event]:
+    """For the built-in actions: the events that the action will be executed for next, before any other action of the run."""
+    execution = ctx._execution
+    found: list[Event] = []
+    for action, event in execution.run.tasks:
+        if action is not execution.action:
+            break
+        found.append(copied_event(event))
+    return found
+
+
+def set_for_good(ctx: RunnerContext, path: str, value: Any) -> None:
+    """For the built-in actions: sets a value in sensory memory that remains there if the action fails."""
+    ctx.sensory_memory.set(path, value)
+    ctx._execution.kept.append(("sensory", "set", path, value))
+
+
+def secrets_of(ctx: RunnerContext) -> Collection[str]:
+    """For the built-in actions: the values of the agent's secrets, which must not be stored."""
+    return ctx._execution.run.runtime.resources.secrets

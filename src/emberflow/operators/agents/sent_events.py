@@ -6,11 +6,12 @@ traversal; unusual or invalid ones go through `check_event`, which reports what 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from emberflow.errors import NotSerializable
 from emberflow.events.agent_events import Event, OutputEvent
-from emberflow.events.copies import UNCHANGEABLE, copied_event, is_plain_event, walked_copy
+from emberflow.events.copies import UNCHANGEABLE, copied_event, is_plain_event, plain_copy, walked_copy
 from emberflow.operators.agents.action_errors import check_event
 from emberflow.state.sizes import FIXED_SIZE, measure
 
@@ -25,7 +26,7 @@ def sent_copy(event: E, max_bytes: int) -> E:
     if is_plain_event(kind) and not (event.type == _OUTPUT and "output" not in event.attributes):
         try:
             fields = event.__dict__.copy()
-            if _isolate(fields) <= max_bytes:
+            if _isolate(fields, walked_copy) <= max_bytes:
                 made = _NEW(kind)
                 made.__dict__ = fields
                 return made
@@ -35,8 +36,9 @@ def sent_copy(event: E, max_bytes: int) -> E:
     return copied_event(event)
 
 
-def _isolate(fields: dict[Any, Any]) -> int:
-    """Replaces mutable values in a shallow copy by copies; returns the total size."""
+def _isolate(fields: dict[Any, Any], copy: Callable[[Any], Any]) -> int:
+    """Replaces mutable values in a shallow copy by copies; returns the total size. Attributes are plain data: pydantic
+    models in them become dictionaries. The fields of an event class keep their types."""
     size = 0
     for name, value in fields.items():
         kind = value.__class__
@@ -48,9 +50,9 @@ def _isolate(fields: dict[Any, Any]) -> int:
         elif kind is dict and name == "attributes":
             # One level deeper in the same traversal: most of an event is in its attributes.
             fields[name] = inner = value.copy()
-            size += _isolate(inner)
+            size += _isolate(inner, plain_copy)
         else:
             if kind not in UNCHANGEABLE:
-                fields[name] = walked_copy(value)
+                fields[name] = value = copy(value)
             size += measure(value)
     return size

@@ -8,11 +8,10 @@ end of their interval. An event-time timer per bucket of records drops them, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any
 
 from emberflow.errors import StepFailed, shorten
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.batch import Batch, marks_of
 from emberflow.operators.joins.join_context import JoinContext
 from emberflow.operators.joins.time_buckets import MATCHED, STAMP, VALUE, Kept, TimeBuckets
 from emberflow.operators.keyed import KeyedOperator
@@ -71,12 +70,12 @@ class IntervalJoinOperator(KeyedOperator):
         scope, cursor, side = self.scope, self.cursor, self._sides[input_index]
         known, found, late = scope.entries.get, scope.entry, side.outputs.late
         current = scope.watermark
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
-        stamps = repeat(None) if batch.timestamps is None else batch.timestamps
+        marks = marks_of(watermarks, batch)
+        stamps = batch.stamps()
         emptied: list[Any] = []
         value: Any = None
         try:
-            for key, value, stamp, mark in zip(batch.keys or (), batch.values, stamps, marks, strict=False):
+            for key, value, stamp, mark in zip(batch.keys or (), batch.values, stamps, marks, strict=True):
                 if mark > current:
                     self.advance(mark)
                     current = mark

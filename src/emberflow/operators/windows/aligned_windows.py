@@ -7,12 +7,10 @@ and removes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any
 
 from emberflow.event_time.timestamps import MAX_TIMESTAMP
-from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.events.copies import copied, is_changeable
+from emberflow.events.batch import Batch, marks_of
 from emberflow.operators.operator import Step
 from emberflow.operators.windows.adoption import panes_as_windows
 from emberflow.operators.windows.window_operator import (
@@ -46,13 +44,14 @@ class AlignedWindowOperator(WindowOperator):
         scope, assign, add = self.scope, self._assign, self.contents.add
         known, found, register = self.known(), scope.entry, scope.event_timers.register
         current, overlapping = scope.watermark, self._overlapping
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        needs_copies, copied = self.isolation.needs_copies, self.isolation.copied
+        marks = marks_of(watermarks, batch)
         if batch.timestamps is None:
             raise self.no_timestamp(batch.values[0])
         value: Any = None
         try:
             for key, value, stamp, mark in zip(
-                batch.keys or (), batch.values, batch.timestamps, marks, strict=False
+                batch.keys or (), batch.values, batch.timestamps, marks, strict=True
             ):
                 if mark > current:
                     self.advance(mark)
@@ -61,7 +60,7 @@ class AlignedWindowOperator(WindowOperator):
                     raise self.no_timestamp(value)
                 last = current
                 # A record that can be changed is copied for each of its windows.
-                shared = overlapping and is_changeable(value)
+                shared = overlapping and needs_copies(value)
                 for window in assign(stamp):
                     last = window[1] - 1
                     if last <= current:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from emberflow.events.copies import UNCHANGEABLE, copied
+from emberflow.events.copies import UNCHANGEABLE
+from emberflow.events.isolation import COPIES, Isolation
 from emberflow.plan.window_specs import WindowSpec
 
 Held = list[Any]
@@ -54,9 +55,14 @@ class ReducedContents:
 
     def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
         self._combine = combine
+        self._check_first = getattr(combine, "check_first", None)
 
     def add(self, held: Held | None, value: Any) -> Held:
-        return [self._combine(held[0], value)] if held else [value]
+        if held:
+            return [self._combine(held[0], value)]
+        if self._check_first is not None:
+            self._check_first(value)
+        return [value]
 
     def merge(self, held: Held | None, other: Held | None) -> Held:
         if not held or not other:
@@ -95,8 +101,9 @@ def contents_of(spec: WindowSpec) -> WindowContents:
     return ElementContents()
 
 
-def own_copy(held: Held) -> Held:
-    """Contents that a user's function may change without changing `held`."""
+def own_copy(held: Held, isolation: Isolation = COPIES) -> Held:
+    """Contents that a user's function may change without changing `held`; only the list may be, where objects are reused.
+    What is merged is always copied: a `merge()` may change its arguments."""
     if len(held) == 1 and held[0].__class__ in UNCHANGEABLE:
         return held
-    return [copied(item) for item in held]
+    return list(map(isolation.copied, held))

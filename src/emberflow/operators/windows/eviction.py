@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from emberflow.events.copies import copied
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.windows.contents import ElementContents, Held, WindowContents
 from emberflow.operators.windows.trigger_context import Times
@@ -20,9 +19,11 @@ class Eviction:
         self._evictor = evictor
         self._contents = contents
         self._context = Times(operator)
+        self._operator = operator
 
     def before(self, window: Any, held: Held) -> tuple[Iterable[Any], list[TimestampedValue[Any]]]:
         """What the window function is given, and the elements behind it, which stay as they are if it changes its own."""
+        copied = self._operator.isolation.copied
         elements = [TimestampedValue(*item) for item in held]
         self._evictor.evict_before(elements, len(elements), window, self._context)
         if isinstance(self._contents, ElementContents):

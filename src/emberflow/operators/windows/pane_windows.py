@@ -10,11 +10,10 @@ again: `MergedPanes` keeps it while the stage lives. It is never stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any
 
 from emberflow.event_time.timestamps import MAX_TIMESTAMP
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.batch import Batch, marks_of
 from emberflow.operators.operator import Step
 from emberflow.operators.scope import Scope
 from emberflow.operators.windows.contents import Held
@@ -55,13 +54,13 @@ class PaneWindowOperator(WindowOperator):
         known, found = self.known(), scope.entry
         size, slide, pane_ms, offset = self._size, self._slide, self._pane, self._offset
         current = scope.watermark
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        marks = marks_of(watermarks, batch)
         if batch.timestamps is None:
             raise self.no_timestamp(batch.values[0])
         value: Any = None
         try:
             for key, value, stamp, mark in zip(
-                batch.keys or (), batch.values, batch.timestamps, marks, strict=False
+                batch.keys or (), batch.values, batch.timestamps, marks, strict=True
             ):
                 if mark > current:
                     self.advance(mark)

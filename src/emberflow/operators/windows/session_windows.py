@@ -7,11 +7,10 @@ again for the end as it is then: so a record costs no timer, and a session one p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
 from typing import Any
 
 from emberflow.event_time.timestamps import MAX_TIMESTAMP
-from emberflow.events.batch import MIN_WATERMARK, Batch
+from emberflow.events.batch import Batch, marks_of
 from emberflow.operators.operator import Step
 from emberflow.operators.windows.adoption import forget_fired
 from emberflow.operators.windows.contents import Held
@@ -36,14 +35,14 @@ class SessionWindowOperator(WindowOperator):
         scope, add, gap_ms, gap_of = self.scope, self.contents.add, self._gap_ms, self._gap_of
         known, found = self.known(), scope.entry
         current = scope.watermark
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
+        marks = marks_of(watermarks, batch)
         if batch.timestamps is None:
             raise self.no_timestamp(batch.values[0])
         value: Any = None
         emptied: list[Any] = []
         try:
             for key, value, stamp, mark in zip(
-                batch.keys or (), batch.values, batch.timestamps, marks, strict=False
+                batch.keys or (), batch.values, batch.timestamps, marks, strict=True
             ):
                 if mark > current:
                     self.advance(mark)

@@ -7,12 +7,10 @@ under names of their own. A window is removed when its time and the allowed late
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import Any
 
 from emberflow.event_time.timestamps import MAX_TIMESTAMP, NO_TIMESTAMP
-from emberflow.events.batch import MIN_WATERMARK, Batch
-from emberflow.events.copies import copied, is_changeable
+from emberflow.events.batch import MIN_WATERMARK, Batch, marks_of
 from emberflow.operators.contexts import TimeDomain
 from emberflow.operators.operator import Step
 from emberflow.operators.windows.adoption import panes_as_windows, windows_without_timers
@@ -62,12 +60,13 @@ class TriggeredWindowOperator(WindowOperator):
         scope, cursor, assign = self.scope, self.cursor, self._assigner.assign_windows
         known, found, context = scope.entries.get, scope.entry, self._assigner_context
         current = scope.watermark
-        marks = repeat(MIN_WATERMARK) if watermarks is None else watermarks
-        stamps = repeat(None) if batch.timestamps is None else batch.timestamps
+        needs_copies, copied = self.isolation.needs_copies, self.isolation.copied
+        marks = marks_of(watermarks, batch)
+        stamps = batch.stamps()
         value: Any = None
         emptied: list[Any] = []
         try:
-            for key, value, stamp, mark in zip(batch.keys or (), batch.values, stamps, marks, strict=False):
+            for key, value, stamp, mark in zip(batch.keys or (), batch.values, stamps, marks, strict=True):
                 if mark > current:
                     self.advance(mark)
                     current = mark
@@ -83,7 +82,7 @@ class TriggeredWindowOperator(WindowOperator):
                 added = False
                 windows = tuple(assign(value, NO_TIMESTAMP if stamp is None else stamp, context))
                 # A record that can be changed is copied for each of its windows.
-                shared = len(windows) > 1 and is_changeable(value)
+                shared = len(windows) > 1 and needs_copies(value)
                 for window in windows:
                     added = self._add(window, copied(value) if shared else value, stamp) or added
                 if not added and self._is_late(stamp, current):
@@ -173,7 +172,7 @@ class TriggeredWindowOperator(WindowOperator):
             self.cursor.entry.dirty = True
             return
         # What is emitted must not change when the window grows.
-        elements: Iterable[Any] = self.contents.result(held if last else own_copy(held))
+        elements: Iterable[Any] = self.contents.result(held if last else own_copy(held, self.isolation))
         self.emit(key, window, elements, time_ms, self._mark)
 
     def _merged(self, new: Any) -> Any:

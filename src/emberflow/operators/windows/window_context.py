@@ -72,6 +72,7 @@ class WindowStateStore:
         self._prefix = prefix
 
     def handle(self, descriptor: StateDescriptor, window: Any) -> Any:
+        self._cursor.forms.declare(f"{self._prefix}{descriptor.name}", descriptor)
         own = copy.copy(descriptor)
         own.name = f"{self._prefix}{window_name(window)}/{descriptor.name}"
         return make_handle(own, self._cursor, lasting=False)

@@ -12,10 +12,10 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from emberflow.events.agent_events import Event
 
@@ -23,6 +23,9 @@ from emberflow.events.agent_events import Event
 MOST_FUNCTIONS = 300
 _INSTALLED = ("site-packages", "dist-packages")
 _LATER = "send_event_after"
+_DECLARED = "_sends_only"
+
+F = TypeVar("F")
 
 
 @dataclass(slots=True)
@@ -46,9 +49,24 @@ def full_name(kind: type[Any]) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+def sends_only(*classes: type[Event]) -> Callable[[F], F]:
+    """Declares what an action of ours sends, so that it need not be analysed."""
+
+    def mark(function: F) -> F:
+        setattr(function, _DECLARED, classes)
+        return function
+
+    return mark
+
+
 def look_into(function: Any) -> Code:
     """Analyses a function. Never raises: code that cannot be analysed may send anything."""
     code = Code()
+    for kind in getattr(function, _DECLARED, ()):
+        code.classes[full_name(kind)] = kind
+        code.sends[kind.EVENT_TYPE] = kind
+    if code.sends:
+        return code
     start = _function(function)
     if start is None:
         code.unknown = True

@@ -13,9 +13,26 @@ from emberflow.errors import InvalidAgent
 from emberflow.events.agent_events import Event
 from emberflow.plan import json_functions
 from emberflow.plan.agents.guards import NO_GUARDS, Guards
+from emberflow.plan.agents.python_function import PythonFunction
 from emberflow.plan.json_values import from_json_value, to_json_value
 
 _TYPE_NAME = re.compile(r"^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*$")
+_QUOTED_TYPE = re.compile(r"""^(?P<quote>['"])(?P<type>[^\s'"\\\x00-\x1f\x7f]+)(?P=quote)$""")
+"""A type that is no bare name, such as 'order:created'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where a condition is written in a file, and the short names of event types that it may use there."""
+
+    place: str = ""
+    names: frozenset[str] = frozenset()
+
+
+class WrittenCondition(str):
+    """An event type or expression of a file: messages about it begin with its place."""
+
+    written: Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +44,8 @@ class Trigger:
     predicate: Callable[[Event], bool] | None = None
     event_class: type[Event] | None = field(default=None, compare=False, repr=False)
     """The class the type was taken from, for the checks; not part of a serialized plan."""
+    written: Written = field(default=Written(), compare=False, repr=False)
+    """For the checks; not part of a serialized plan."""
 
     @staticmethod
     def of(condition: Any, where: str) -> Trigger:
@@ -37,8 +56,14 @@ class Trigger:
             return Trigger(type=condition.EVENT_TYPE, event_class=condition)
         if isinstance(condition, str) and condition.strip():
             text = condition.strip()
+            written = condition.written if isinstance(condition, WrittenCondition) else Written()
+            quoted = _QUOTED_TYPE.match(text)
+            if quoted is not None:
+                return Trigger(type=quoted["type"], written=written)
             # As in Flink Agents: a bare name is an event type, anything else an expression.
-            return Trigger(type=text) if _TYPE_NAME.match(text) else Trigger(expression=text)
+            if _TYPE_NAME.match(text):
+                return Trigger(type=text, written=written)
+            return Trigger(expression=text, written=written)
         if callable(given):
             return Trigger(predicate=cast("Callable[[Event], bool]", given))
         raise InvalidAgent(
@@ -75,6 +100,11 @@ class Action:
     config: dict[str, Any] = field(default_factory=dict[str, Any])
     event_class: type[Event] | None = None
     guards: Guards = NO_GUARDS
+
+    @property
+    def trigger_conditions(self) -> list[str]:
+        """The conditions as they are shown: event types, expressions, and functions by their names."""
+        return [str(trigger) for trigger in self.triggers]
 
     @property
     def may_wait(self) -> bool:
@@ -129,9 +159,9 @@ def actions_of(agent: Any, agent_name: str) -> Iterable[Action]:
         yield Action(
             name=name,
             triggers=tuple(Trigger.of(condition, where) for condition in conditions),
-            function=_callable(agent, function, where),
+            function=(called := _callable(agent, function, where)),
             config=dict(config or {}),
-            event_class=_event_class(function),
+            event_class=_event_class(called),
             guards=Guards.of(guards, where),
         )
 
@@ -153,7 +183,9 @@ def _declared(agent: Any) -> Iterable[Given]:
                 del found[name]
     for name, function in found.items():
         conditions: tuple[Any, ...] = function._trigger_conditions
-        yield name, conditions, function, None, getattr(function, "_guards", {})
+        # The function itself, or the one that runs in its place.
+        target = getattr(function, "_target", None) or function
+        yield name, conditions, target, None, getattr(function, "_guards", {})
 
 
 def _added(agent: Any) -> Iterable[Given]:
@@ -164,6 +196,8 @@ def _added(agent: Any) -> Iterable[Given]:
 
 def _callable(agent: Any, function: Any, where: str) -> Callable[..., Any]:
     """Actions take (event, ctx); if `self` comes first, the agent itself is passed too."""
+    if isinstance(function, PythonFunction):
+        function = function.as_callable()
     if not callable(function):
         raise InvalidAgent(
             f"{where} is {function!r}, which cannot be called", way_out="def act(event, ctx): ..."

@@ -11,13 +11,16 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from emberflow.errors import InvalidAgent, describe_cause
+from emberflow.errors import InvalidAgent, ProgramError, describe_cause
+from emberflow.plan import json_functions
 from emberflow.plan.agents.action_code import sends_later
 from emberflow.plan.agents.actions import Action, Trigger, actions_of
+from emberflow.plan.agents.built_in_actions import built_in_actions
 from emberflow.plan.agents.config import Configuration
 from emberflow.plan.agents.guards import Budget, budgets_of, check_fallbacks
 from emberflow.plan.agents.resource_providers import ResourceProvider, providers_from, providers_from_json
 from emberflow.plan.agents.resources import ResourceType
+from emberflow.plan.agents.sub_agents import Callers, compiled_agents, description_of, shared_with
 from emberflow.plan.json_values import from_json_value, to_json_value
 
 __all__ = ["VERSION", "Action", "AgentPlan", "Trigger", "agent_name"]
@@ -37,27 +40,52 @@ class AgentPlan:
     config: Configuration = field(default_factory=Configuration)
     budgets: tuple[Budget, ...] = ()
     warnings: tuple[str, ...] = ()
+    description: str = ""
+    """What the agent does, for models that may call it."""
+    input_type: Any = None
+    """The type of its inputs, for models that may call it; None for text."""
 
     @staticmethod
-    def from_agent(agent: Any, config: Configuration | None = None, resources: Any = None) -> AgentPlan:
-        """Compiles and checks an agent; `resources` are shared by all agents of an environment. Raises InvalidAgent."""
+    def from_agent(
+        agent: Any,
+        config: Configuration | None = None,
+        resources: Any = None,
+        *,
+        name: str = "",
+        callers: Callers = (),
+    ) -> AgentPlan:
+        """Compiles and checks an agent; `resources` are shared by all agents of an environment. `name` replaces that of an
+        agent that is a resource of others, the `callers`. Raises InvalidAgent."""
         from emberflow.plan.agents.checks import check
 
-        name = agent_name(agent)
+        name = name or agent_name(agent)
         found = {item.name: item for item in actions_of(agent, name)}
-        providers = providers_from(name, agent, resources)
+        callers = (*callers, agent)
+        providers = providers_from(name, agent, shared_with(callers, resources))
+
+        def compile_agent(inner: Any, inner_name: str) -> AgentPlan:
+            return AgentPlan.from_agent(inner, config, resources, name=inner_name, callers=callers)
+
+        providers = compiled_agents(name, providers, callers, compile_agent)
         plan = AgentPlan(
             name=name,
-            actions=found,
+            actions={**found, **built_in_actions(agent, name, found, providers)},
             resource_providers=providers,
             config=config or Configuration(),
             budgets=budgets_of(agent, name),
+            description=description_of(agent),
+            input_type=getattr(agent, "input_type", None),
         )
         check_fallbacks(name, found)
         warnings = tuple(check(plan))
         for warning in warnings:
             _log.warning("agent %r: %s", name, warning)
         return replace(plan, warnings=warnings)
+
+    @property
+    def agent_name(self) -> str:
+        """The name, as Flink Agents calls it."""
+        return self.name
 
     @property
     def actions_by_event(self) -> dict[str, list[str]]:
@@ -93,6 +121,8 @@ class AgentPlan:
             "config": to_json_value(self.config.to_dict()),
             **({"budgets": [budget.to_json() for budget in self.budgets]} if self.budgets else {}),
             "warnings": list(self.warnings),
+            **({"description": self.description} if self.description else {}),
+            **({} if self.input_type is None else {"input_type": json_functions.to_json(self.input_type)}),
         }
         return json.dumps(body, indent=indent)
 
@@ -110,11 +140,17 @@ class AgentPlan:
             return AgentPlan(
                 name=body["name"],
                 actions={item.name: item for item in actions},
-                resource_providers=providers_from_json(body["resource_providers"]),
+                resource_providers=providers_from_json(
+                    body["resource_providers"], lambda inner: AgentPlan.from_json(json.dumps(inner))
+                ),
                 config=Configuration(from_json_value(body["config"])),
                 budgets=tuple(Budget.from_json(item) for item in body.get("budgets", ())),
                 warnings=tuple(body["warnings"]),
+                description=body.get("description", ""),
+                input_type=json_functions.from_json(body["input_type"]) if "input_type" in body else None,
             )
+        except ProgramError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidAgent(
                 "this is not an agent plan",

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from emberflow.errors import InvalidAgent
 from emberflow.events.agent_events import Event, EventType, InputEvent, OutputEvent, fields_of
 from emberflow.plan.agents.action_code import Code, full_name, look_into
-from emberflow.plan.agents.options import all_options
+from emberflow.plan.agents.memory_kinds import why_not_sent
+from emberflow.plan.agents.options import all_options, is_type_level, option_named
 from emberflow.plan.cel.expression import CelExpression
 
 if TYPE_CHECKING:
@@ -59,25 +60,42 @@ def check(plan: AgentPlan) -> list[str]:
             way_out="mark methods with @action(InputEvent), or use add_action()",
         )
     warnings = _check_settings(plan)
-    known = _Known(
-        {name: look_into(action.function) for name, action in plan.actions.items()}, expressions_of(plan)
-    )
-    known.classes = _classes(plan, known.code.values())
+    known = _known(plan)
     for action in plan.actions.values():
         _check_annotation(plan, action, known)
-        for trigger in action.triggers:
-            warnings += _check_types(plan, action, trigger, known)
-            warnings += _check_attributes(plan, action, trigger, known)
-    _check_input(plan, known)
+    warnings += _check_triggers(plan, known)
     for name in plan.actions:
         warnings += _check_sends(plan, name, known)
     return list(dict.fromkeys(warnings))
 
 
+def check_conditions(plan: AgentPlan) -> None:
+    """The part of `check` that depends on actions only: raises InvalidAgent for a trigger condition that cannot work."""
+    _check_triggers(plan, _known(plan))
+
+
+def _known(plan: AgentPlan) -> _Known:
+    known = _Known(
+        {name: look_into(action.function) for name, action in plan.actions.items()}, expressions_of(plan)
+    )
+    known.classes = _classes(plan, known.code.values())
+    return known
+
+
+def _check_triggers(plan: AgentPlan, known: _Known) -> list[str]:
+    warnings: list[str] = []
+    for action in plan.actions.values():
+        for trigger in action.triggers:
+            warnings += _check_types(plan, action, trigger, known)
+            warnings += _check_attributes(plan, action, trigger, known)
+    _check_input(plan, known)
+    return warnings
+
+
 def expressions_of(plan: AgentPlan) -> dict[str, CelExpression]:
     """The plan's expressions, parsed, by their source; raises InvalidAgent."""
     return {
-        trigger.expression: CelExpression(trigger.expression, _where(plan, action))
+        trigger.expression: CelExpression(trigger.expression, _where(plan, action, trigger))
         for action in plan.actions.values()
         for trigger in action.triggers
         if trigger.expression
@@ -92,7 +110,9 @@ def types_of(trigger: Trigger, expressions: dict[str, CelExpression]) -> frozens
 
 
 def handlers_of(event_type: str, plan: AgentPlan, expressions: dict[str, CelExpression]) -> list[str]:
-    """The actions that an event of this type may trigger."""
+    """The actions that an event of this type may trigger; an output triggers none."""
+    if event_type == OutputEvent.EVENT_TYPE:
+        return []
     return [
         action.name
         for action in plan.actions.values()
@@ -103,8 +123,12 @@ def handlers_of(event_type: str, plan: AgentPlan, expressions: dict[str, CelExpr
     ]
 
 
-def _where(plan: AgentPlan, action: Action) -> str:
-    return f"agent {plan.name!r}, action {action.name!r}"
+def _where(plan: AgentPlan, action: Action, trigger: Trigger | None = None) -> str:
+    return f"{'' if trigger is None else _place(trigger)}agent {plan.name!r}, action {action.name!r}"
+
+
+def _place(trigger: Trigger) -> str:
+    return f"{trigger.written.place}: " if trigger.written.place else ""
 
 
 def _classes(plan: AgentPlan, code: Iterable[Code]) -> dict[str, type[Event]]:
@@ -127,13 +151,16 @@ def _classes(plan: AgentPlan, code: Iterable[Code]) -> dict[str, type[Event]]:
 
 def _check_input(plan: AgentPlan, known: _Known) -> None:
     if not handlers_of(InputEvent.EVENT_TYPE, plan, known.expressions):
+        place = next((_place(item) for action in plan.actions.values() for item in action.triggers), "")
         raise InvalidAgent(
-            f"agent {plan.name!r} does nothing: no action is triggered by its input",
+            f"{place}agent {plan.name!r} does nothing: no action is triggered by its input",
             cause="; ".join(
                 f"{action.name!r} waits for {' or '.join(map(str, action.triggers))}"
                 for action in plan.actions.values()
             ),
-            way_out="mark the first action with @action(InputEvent)",
+            way_out="trigger the first action by the input: trigger_conditions: [input]"
+            if place
+            else "mark the first action with @action(InputEvent)",
         )
 
 
@@ -165,24 +192,35 @@ def _check_types(plan: AgentPlan, action: Action, trigger: Trigger, known: _Know
     sendable = known.sendable
     for wanted in sorted(types_of(trigger, known.expressions) or ()):
         kind = known.classes.get(wanted)
-        if wanted in BUILT_IN or wanted in sendable or known.unknown:
+        waits = f"{_place(trigger)}action {action.name!r} waits for {wanted!r}"
+        if wanted == OutputEvent.EVENT_TYPE:
+            warnings.append(f"{waits}, but an output goes downstream and triggers no action")
+        absent = why_not_sent(wanted, plan.config)
+        if absent and wanted not in sendable:
+            warnings.append(f"{waits}, {absent}")
+        if wanted in BUILT_IN or wanted in sendable:
             continue
-        said = f"{_where(plan, action)}: the trigger '{trigger}'"
+        names = trigger.written.names - {wanted} if trigger.type else frozenset[str]()
+        if known.unknown:
+            if near := _nearest(wanted, names):
+                warnings.append(f"{waits}; did you mean {near!r}?")
+            continue
+        said = f"{_where(plan, action, trigger)}: the trigger '{trigger}'"
         if trigger.type.startswith("attributes."):
             raise InvalidAgent(
                 f"{said} is interpreted as an event type",
                 cause="a plain name is an event type; an expression compares something",
-                way_out=f'@action("{wanted} == true")',
+                way_out=f'"{wanted} == true"' if _place(trigger) else f'@action("{wanted} == true")',
             )
         # Of all strings in the code, suggest only those used as event types.
         candidates = {item for code in known.code.values() for item in code.sends} | known.classes.keys()
-        near = _nearest(wanted, (candidates - {wanted}) | BUILT_IN)
+        near = _nearest(wanted, (candidates - {wanted}) | BUILT_IN | names)
         if near and kind is None:
             raise InvalidAgent(
                 f"{said} waits for the event type {wanted!r}, which nothing in this agent sends",
                 way_out=f"did you mean '{near}'?",
             )
-        warnings.append(f"action {action.name!r} waits for {wanted!r}, but nothing in this agent sends it")
+        warnings.append(f"{waits}, but nothing in this agent sends it")
     return warnings
 
 
@@ -190,11 +228,11 @@ def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: 
     """Checks for attributes that the event cannot have."""
     if not trigger.expression:
         return []
-    expression = known.expressions[trigger.expression]
+    expression, where = known.expressions[trigger.expression], _where(plan, action, trigger)
     types = expression.types()
     for name in sorted(expression.names() & known.classes.keys()):
         raise InvalidAgent(
-            f"{_where(plan, action)}: the expression {expression.text!r} uses {name} without quotes",
+            f"{where}: the expression {expression.text!r} uses {name} without quotes",
             way_out=f"an event type is a string: type == '{name}'",
         )
     declared: set[str] = set()
@@ -207,7 +245,7 @@ def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: 
     if types is not None and missing:
         near = _nearest(missing[0], declared)
         raise InvalidAgent(
-            f"{_where(plan, action)}: the expression {expression.text!r} uses the attribute {missing[0]!r}, "
+            f"{where}: the expression {expression.text!r} uses the attribute {missing[0]!r}, "
             f"which {' or '.join(map(repr, sorted(types)))} does not have",
             cause=f"declared are {', '.join(sorted(declared)) or 'none'}",
             way_out=f"did you mean '{near}'?"
@@ -217,7 +255,7 @@ def _check_attributes(plan: AgentPlan, action: Action, trigger: Trigger, known: 
     if known.unknown or known.plain_events:
         return []
     return [
-        f"action {action.name!r}: no event of this agent has the attribute {name!r} of '{trigger}'"
+        f"{_place(trigger)}action {action.name!r}: no event of this agent has the attribute {name!r} of '{trigger}'"
         for name in missing
     ]
 
@@ -250,6 +288,9 @@ def _check_settings(plan: AgentPlan) -> list[str]:
     for key in plan.config.to_dict():
         if key in options:
             plan.config.get(options[key])
+            continue
+        if is_type_level(key):
+            plan.config.get(option_named(key))
             continue
         near = _nearest(key, set(options))
         if near:

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
-from emberflow.errors import InvalidArgument, describe_cause
+from emberflow.errors import InvalidArgument, PackageMissing, describe_cause
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -142,10 +142,13 @@ class Configuration:
         key = option.get_key()
         return option.convert(self._values[key]) if key in self._values else option.get_default_value()
 
-    def set_str(self, key: str, value: str) -> None:
-        """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
+    def set_str(self, key: str, value: str | None) -> None:
+        """Sets a key of your own, or removes it with None; raises `InvalidArgument` if it looks like a misspelt option."""
         reject_near_misses(key)
-        self._values[key] = str(value)
+        if value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = str(value)
 
     def set_int(self, key: str, value: int) -> None:
         """Sets a key of your own; raises `InvalidArgument` if it looks like a misspelt option."""
@@ -179,19 +182,18 @@ class Configuration:
         return self._typed(key, bool, default)
 
     def load(self, path: str | Path) -> Configuration:
-        """Reads settings from a JSON file of keys and values; raises `InvalidArgument`."""
-        try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-            if not isinstance(found, dict):
-                raise ValueError("expected an object of keys and values")
-        except (OSError, ValueError) as error:
-            raise InvalidArgument(
-                f"the settings file {path} cannot be read", cause=describe_cause(error)
-            ) from error
-        for key in found:  # pyright: ignore[reportUnknownVariableType]
-            reject_near_misses(str(key))  # pyright: ignore[reportUnknownArgumentType]
-        self._values.update(found)  # pyright: ignore[reportUnknownArgumentType]
+        """Reads settings from a file of JSON or YAML (extra `yaml`): keys and values.
+
+        Nested objects are keys with dots, and settings below `agent` are taken, as in Flink's configuration files. Raises
+        `InvalidArgument`, also for a key that looks like a misspelt option.
+        """
+        found = _flat(_below_agent(read_settings(path)))
+        for key in found:
+            reject_near_misses(key)
+        self._values.update(found)
         return self
+
+    load_from_file = load
 
     def update(self, other: Configuration) -> None:
         """Copies all values of another configuration into this one."""
@@ -219,12 +221,58 @@ class Configuration:
 
 def reject_near_misses(key: str) -> None:
     """Raises for a key that is almost an option's name: keys of your own are allowed, typos are not."""
-    from emberflow.plan.agents.options import all_options
+    from emberflow.plan.agents.options import all_options, is_type_level
 
     known = all_options()
+    if is_type_level(key):
+        return
     near = [] if key in known else get_close_matches(key, known, 1, 0.85)
     if near:
         raise InvalidArgument(
             f"there is no option {key!r}; did you mean {near[0]!r}?",
             way_out="use the option's name, or choose a key that differs more from it",
         )
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """The object in a file of JSON or YAML."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        found: Any = _yaml(text, path) if Path(path).suffix in (".yaml", ".yml") else json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError("expected an object of keys and values")
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"the settings file {path} cannot be read", cause=describe_cause(error)
+        ) from error
+    return cast("dict[str, Any]", found)
+
+
+def _yaml(text: str, path: str | Path) -> Any:
+    try:
+        import yaml
+    except ImportError as error:
+        raise PackageMissing(
+            f"the settings file {path} is YAML, which needs the package pyyaml",
+            way_out="pip install 'emberflow[yaml]', or write the settings as JSON",
+        ) from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _below_agent(settings: dict[str, Any]) -> dict[str, Any]:
+    """Flink's configuration file has the settings of agents below `agent`, beside its own."""
+    inside: Any = settings.get("agent")
+    return cast("dict[str, Any]", inside) if isinstance(inside, dict) else settings
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            found.update(_flat(cast("dict[str, Any]", value), f"{prefix}{name}."))
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from emberflow.errors import InvalidAgent, NotSerializable
 from emberflow.events.codecs import encode
+from emberflow.plan.agents.resource_names import check_resource_names
 from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType
 from emberflow.plan.json_values import from_json_value, to_json_value
 
@@ -23,6 +26,8 @@ class ResourceProvider:
     instance: Any = None
 
     def to_json(self) -> dict[str, Any]:
+        if self.type is ResourceType.AGENT:
+            return {"agent": json.loads(self.instance.to_json())}
         if self.descriptor is None:
             return {"instance": to_json_value(self.instance)}
         made = self.descriptor
@@ -30,6 +35,8 @@ class ResourceProvider:
 
     def describe(self) -> str:
         made = self.descriptor
+        if self.type is ResourceType.AGENT:
+            return f"an agent with {len(self.instance.actions)} actions"
         return type(self.instance).__name__ if made is None else made.target_clazz
 
 
@@ -43,32 +50,85 @@ def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers
     for kind, named in given.items():
         for name, value in named.items():
             made[kind][name] = _provider(agent_name, kind, name, value)
+    _take_out(made, made)
     own: Providers = {kind: {} for kind in ResourceType}
     for kind, name, value in [*_declared(agent), *_added(agent)]:
         if name in own[kind]:
             raise InvalidAgent(f"agent {agent_name!r} defines the {kind.value} {name!r} twice")
         own[kind][name] = _provider(agent_name, kind, name, value)
+    _take_out(own, made)
     # What a test substitutes for the agent's own.
     replacements: dict[tuple[str, ResourceType], Any] = getattr(agent, "replacements", {})
     for (name, kind), value in replacements.items():
         own[kind][name] = _provider(agent_name, kind, name, value)
     for kind, named in own.items():
         made[kind].update(named)
+    check_resource_names(agent_name, own, made)
     return made
 
 
-def providers_from_json(data: dict[str, dict[str, Any]]) -> Providers:
+def providers_from_json(
+    data: dict[str, dict[str, Any]], load_agent: Callable[[dict[str, Any]], Any]
+) -> Providers:
+    """`load_agent` reads the plan of a sub-agent."""
     made: Providers = {kind: {} for kind in ResourceType}
     for kind_name, named in data.items():
         kind = ResourceType(kind_name)
         for name, body in named.items():
-            if "instance" in body:
+            if "agent" in body:
+                made[kind][name] = ResourceProvider(name=name, type=kind, instance=load_agent(body["agent"]))
+            elif "instance" in body:
                 instance = from_json_value(body["instance"])
                 made[kind][name] = ResourceProvider(name=name, type=kind, instance=instance)
             else:
                 descriptor = ResourceDescriptor.from_json(body["class"], from_json_value(body["arguments"]))
                 made[kind][name] = ResourceProvider(name=name, type=kind, descriptor=descriptor)
     return made
+
+
+_INSIDE: dict[ResourceType, dict[str, ResourceType]] = {
+    ResourceType.CHAT_MODEL: {
+        "connection": ResourceType.CHAT_MODEL_CONNECTION,
+        "fallback": ResourceType.CHAT_MODEL,
+    },
+    ResourceType.EMBEDDING_MODEL: {"connection": ResourceType.EMBEDDING_MODEL_CONNECTION},
+}
+"""Arguments that may be descriptors themselves instead of names."""
+
+
+def _take_out(own: Providers, others: Providers) -> None:
+    """Gives the descriptors inside of descriptors a name: what they describe is then created once per process, limited and
+    replaced like any other resource. It has the name of the resource that it was written for; equal ones are shared."""
+    for kind, inside in _INSIDE.items():
+        waiting = list(own[kind].values())
+        while waiting:
+            provider = waiting.pop(0)
+            found = provider.descriptor
+            if found is None:
+                continue
+            arguments = dict(found.arguments)
+            for argument, inner_kind in inside.items():
+                value = arguments.get(argument)
+                if not isinstance(value, ResourceDescriptor):
+                    continue
+                base = provider.name if inner_kind is not kind else f"{provider.name}-{argument}"
+                name = _name_for(value, base, {**others[inner_kind], **own[inner_kind]})
+                inner = own[inner_kind].setdefault(
+                    name, ResourceProvider(name=name, type=inner_kind, descriptor=value)
+                )
+                if inner_kind is kind:
+                    waiting.append(inner)
+                arguments[argument] = name
+            own[kind][provider.name] = replace(provider, descriptor=found.with_arguments(arguments))
+
+
+def _name_for(descriptor: ResourceDescriptor, base: str, named: dict[str, ResourceProvider]) -> str:
+    for name, provider in named.items():
+        if provider.descriptor == descriptor:
+            return name
+    if base not in named:
+        return base
+    return next(name for number in count(2) if (name := f"{base}-{number}") not in named)
 
 
 def _declared(agent: Any) -> Iterable[tuple[ResourceType, str, Any]]:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from emberflow.errors import InvalidAgent, ResourceFailed, describe_cause, did_you_mean
 from emberflow.plan import json_functions
+from emberflow.plan.agents.resource_fields import fill_declared_fields
+from emberflow.plan.agents.resource_shape import ResourceShape
 
 
 class ResourceType(Enum):
@@ -31,6 +34,7 @@ class ResourceType(Enum):
     PROMPT = "prompt"
     MCP_SERVER = "mcp_server"
     SKILLS = "skills"
+    AGENT = "agent"
 
 
 def resource_type(name: str) -> ResourceType:
@@ -59,11 +63,31 @@ class ResourceContext(Protocol):
     def get_resource(self, name: str, type: ResourceType) -> Any: ...
 
 
-class Resource:
-    """Base of resources. Created on the worker with the descriptor's arguments, then `open()`, at the end `close()`."""
+_NOT_FIELDS = frozenset({"resource_context", "secret_origins"})
+
+
+class Resource(ResourceShape):
+    """Base of resources. Created on the worker with the descriptor's arguments, then `open()`, at the end `close()`.
+
+    A subclass without an `__init__` may declare its arguments as annotated fields: `host: str`, `retries: int = 3`.
+    It has the methods of a pydantic model (`model_dump`, `model_validate`, `model_copy`, …), in which secrets are masked.
+    """
 
     resource_context: ResourceContext
     """Set before `open()`."""
+
+    secret_origins: Mapping[str, str] = MappingProxyType({})
+    """Where the arguments that were given as a `Secret` come from, for messages; set before `open()`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        fill_declared_fields(cls, _NOT_FIELDS)
+
+    @classmethod
+    def needed_resources(cls) -> dict[str, ResourceType]:
+        """The arguments that may be names of other resources without which it cannot work: an agent that lacks one is refused
+        when it is applied."""
+        return {}
 
     def open(self) -> None:
         """Connect here, not in `__init__`."""
@@ -89,6 +113,11 @@ class Secret:
                 "a secret is either the name of an environment variable or a file",
                 way_out="Secret('OPENAI_API_KEY') or Secret(file='/run/secrets/openai')",
             )
+
+    @property
+    def origin(self) -> str:
+        """Where the value comes from, for messages."""
+        return f"the file {self.file!r}" if self.file else f"the variable {self.name}"
 
     def resolve(self) -> str:
         """The secret's value; called on the worker only. Raises ResourceFailed."""
@@ -121,17 +150,18 @@ _HARMLESS = re.compile(
 )
 
 
-def _is_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
+    """Whether an argument of this name is a secret."""
     spelled = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return bool(_SECRET_NAME.search(spelled)) and not _HARMLESS.search(spelled)
 
 
-def _written_secrets(arguments: dict[Any, Any]) -> Iterator[str]:
+def written_secrets(arguments: dict[Any, Any]) -> Iterator[str]:
     """Names of arguments, also inside dictionaries, that contain a secret as a string."""
     for name, value in arguments.items():
         if isinstance(value, dict):
-            yield from _written_secrets(value)  # pyright: ignore[reportUnknownArgumentType]
-        elif isinstance(value, str) and value and isinstance(name, str) and _is_secret(name):
+            yield from written_secrets(value)  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, str) and value and isinstance(name, str) and is_secret_name(name):
             yield name
 
 
@@ -163,11 +193,19 @@ class ResourceDescriptor:
         self.target_module = target_module
         self.target_clazz = target_clazz
         self.arguments: dict[str, Any] = {**(arguments or {}), **kwargs}
-        for name in _written_secrets(self.arguments):
+        for name in written_secrets(self.arguments):
             raise InvalidAgent(
                 f"the argument {name!r} of {target_clazz} is a secret written into the program",
                 way_out=f"use Secret('{name.upper()}') instead: it is read from the environment of the worker",
             )
+
+    def with_arguments(self, arguments: dict[str, Any]) -> ResourceDescriptor:
+        """The same class with other arguments."""
+        if self._clazz is not None:
+            return ResourceDescriptor(clazz=self._clazz, arguments=arguments)
+        return ResourceDescriptor(
+            target_module=self.target_module, target_clazz=self.target_clazz, arguments=arguments
+        )
 
     @staticmethod
     def from_json(clazz: dict[str, str], arguments: dict[str, Any]) -> ResourceDescriptor:

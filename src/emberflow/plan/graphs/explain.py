@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from emberflow.errors import InvalidArgument, did_you_mean, shorten
+from emberflow.plan.graphs.alignment import alignment_notes
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.graphs.stream_graph import StreamNode
 
@@ -37,7 +38,7 @@ def to_text(graph: JobGraph) -> str:
             for position, node_id in enumerate(chain):
                 node = graph.stream_graph.node(node_id)
                 lines.append(f"  {'└─' if position else '──'} {_label(node)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *alignment_notes(graph)])
 
 
 def _label(node: StreamNode) -> str:

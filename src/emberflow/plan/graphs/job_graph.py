@@ -1,8 +1,9 @@
 """The job graph: the stream graph cut at its shuffles.
 
 A *stage* runs without a shuffle: a source, a keyed step or a step behind a partitioner, and every step after it up to the
-next shuffle. A step without keys after a union belongs to every stage that feeds it. An *exchange* carries records from one
-stage to the head of another. Stages are numbered so that an exchange always leads to a higher level.
+next shuffle. A step without keys after a union belongs to every stage that feeds it, unless it needs a stage of its own
+(`unions.py`). An *exchange* carries records from one stage to the head of another. Stages are numbered so that an exchange
+always leads to a higher level.
 Within a stage, `chains` are Flink's job vertices: steps that would share one task.
 """
 

@@ -1,6 +1,6 @@
 """How an edge distributes records over the tasks of the step behind it, where that is not done by key.
 
-Created by `streams/`, followed by `operators/routing.py`; frozen data.
+Created by `streams/`, followed by `operators/partitions/routing.py`; frozen data.
 """
 
 from __future__ import annotations

@@ -80,6 +80,8 @@ class StreamNode:
     """What the step's records are converted to; None if they are passed on as they are."""
     side_types: tuple[tuple[str, TypeInformation[Any]], ...] = ()
     """The same for side outputs, by the tag's id."""
+    reuses_objects: bool = False
+    """Whether records are passed on without copies, although functions could change them."""
 
     def describe(self) -> dict[str, Any]:
         """The details of the step, as JSON."""
@@ -220,6 +222,11 @@ def check_uids(nodes: tuple[StreamNode, ...]) -> None:
                 f"the steps {other.name!r} and {node.name!r} have the same uid {node.uid!r}",
                 way_out="give each step its own uid",
             )
+
+
+def reusing_objects(graph: StreamGraph) -> StreamGraph:
+    """The graph with steps that do not copy what they emit."""
+    return replace(graph, nodes=tuple(replace(node, reuses_objects=True) for node in graph.nodes))
 
 
 def watermarks_per_batch(graph: StreamGraph) -> StreamGraph:

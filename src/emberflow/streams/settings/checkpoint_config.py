@@ -122,7 +122,7 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Kept for its getter: the checkpoints of a cancelled job stay in its checkpoint directory."""
+        """Kept for its getter: the checkpoints of a canceled job stay in its checkpoint directory."""
         self._retention = _member(retention_mode, ExternalizedCheckpointRetention, "retention")
         return self
 

@@ -9,7 +9,7 @@ from emberflow.errors import InvalidArgument, shorten
 
 
 class Configuration:
-    """Options by name. Any name can be set; an environment refuses the names it does not know.
+    """Options by name. Any name can be set; an environment rejects the names it does not know.
 
     ```python
     from emberflow.streams import Configuration, StreamExecutionEnvironment
@@ -113,9 +113,9 @@ class Configuration:
         yield from self._values.items()
 
     @staticmethod
-    def parse_list_value(value: str) -> list[str]:
+    def parse_list_value(value: str | None) -> list[str]:
         """The parts of a list option: `a;b` or `[a, b]`."""
-        text = value.strip()
+        text = (value or "").strip()
         parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else text.split(";")
         return [part.strip().strip("'\"") for part in parts if part.strip()]
 

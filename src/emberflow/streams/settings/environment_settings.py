@@ -15,12 +15,13 @@ from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
 from emberflow.plan.engine_options import ENGINE_OPTION_NAMES, EngineOption, check_option
 from emberflow.plan.job_contract import CheckpointingMode, JobConfig, RuntimeExecutionMode
 from emberflow.plan.restart_strategy import RestartStrategy
+from emberflow.streams.program.tracebacks import user_frames_only
 from emberflow.streams.settings.checkpoint_config import CheckpointConfig
 from emberflow.streams.settings.configuration import Configuration
 from emberflow.streams.settings.execution_config import ExecutionConfig
 from emberflow.streams.settings.flink_options import HONOURED, checked, is_known
 from emberflow.streams.settings.option_values import local_folder, refuse, restart_of
-from emberflow.streams.tracebacks import user_frames_only
+from emberflow.streams.settings.parallelism import checked_max_parallelism, checked_parallelism
 
 _BACKENDS = {"hashmap": "memory", "rocksdb": "sqlite", "memory": "memory", "sqlite": "sqlite"}
 """Flink's names of state backends, and those of the local engine."""
@@ -39,7 +40,7 @@ class EnvironmentSettings:
         self._savepoint_dir: str | None = None
         self._allow_non_restored_state = False
         self._restart: RestartStrategy | None = None
-        self._parallelism = parallelism
+        self._parallelism = None if parallelism is None else checked_parallelism(parallelism)
         self._local_parallelism: int | None = None
         self._max_parallelism: int | None = None
         self._mode: RuntimeExecutionMode | None = None
@@ -112,36 +113,28 @@ class EnvironmentSettings:
         return self._execution
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """How many tasks work side by side; `--parallelism` on the command line wins."""
-        if parallelism < 1:
-            raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
-        self._parallelism = parallelism
+        """How many tasks run in parallel; `--parallelism` on the command line wins."""
+        self._parallelism = checked_parallelism(parallelism)
         return self
 
     def get_parallelism(self) -> int:
-        """How many tasks work side by side: the command line's number, else the program's, else the engine's default."""
+        """How many tasks run in parallel: the command line's number, else the program's, else the engine's default."""
         named = os.environ.get("EMBERFLOW_PARALLELISM")
         if named:
             return int(named)
         return self._parallelism or self._local_parallelism or self._default_parallelism()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """How many tasks work side by side where `set_parallelism()` was not called."""
-        if parallelism < 1:
-            raise InvalidArgument(f"the parallelism must be at least 1, got {parallelism}")
-        self._local_parallelism = parallelism
+        """How many tasks run in parallel where `set_parallelism()` was not called."""
+        self._local_parallelism = checked_parallelism(parallelism)
 
     def get_default_local_parallelism(self) -> int:
-        """How many tasks work side by side where `set_parallelism()` was not called."""
+        """How many tasks run in parallel where `set_parallelism()` was not called."""
         return self._local_parallelism or self._default_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """The number of key groups; fixed for the life of the state."""
-        if not 1 <= max_parallelism <= 32768:
-            raise InvalidArgument(
-                f"the maximum parallelism must be between 1 and 32768, got {max_parallelism}"
-            )
-        self._max_parallelism = max_parallelism
+        self._max_parallelism = checked_max_parallelism(max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:

@@ -1,7 +1,7 @@
 """`env.get_config()`: Flink's settings of how a program is executed.
 
-Parallelism, job parameters, chaining and uids have an effect. The others configure Flink's serializers and processes: they are
-kept for programs that read them back.
+Parallelism, job parameters, chaining, uids, the watermark interval and object reuse have an effect. The others configure
+Flink's serializers and processes: they are kept for programs that read them back.
 """
 
 from __future__ import annotations
@@ -100,6 +100,23 @@ class ExecutionConfig:
         """What was set, 0 by default."""
         return self._intervals.get("auto_watermark", 0)
 
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Steps pass on records without copying those that can be changed, such as dictionaries."""
+        return self.set_object_reuse(True)
+
+    def disable_object_reuse(self) -> ExecutionConfig:
+        """Steps copy what they emit if it can be changed; the default."""
+        return self.set_object_reuse(False)
+
+    def set_object_reuse(self, enabled: bool) -> ExecutionConfig:
+        """Whether steps pass on records that can be changed without copying them. It saves up to a few microseconds per record and
+        step; then no function may change a record that it received, emitted or keeps in its state."""
+        return self._flag("object_reuse", enabled)
+
+    def is_object_reuse_enabled(self) -> bool:
+        """What was set, False by default."""
+        return self._flags.get("object_reuse", False)
+
     # kept for programs that read them back
 
     def set_latency_tracking_interval(self, interval: Interval) -> ExecutionConfig:
@@ -173,22 +190,6 @@ class ExecutionConfig:
     def has_generic_types_disabled(self) -> bool:
         """What was set, False by default."""
         return not self._flags["generic_types"]
-
-    def enable_object_reuse(self) -> ExecutionConfig:
-        """Kept for its getter: records are not copied between chained steps."""
-        return self.set_object_reuse(True)
-
-    def disable_object_reuse(self) -> ExecutionConfig:
-        """Kept for its getter: records are not copied between chained steps."""
-        return self.set_object_reuse(False)
-
-    def set_object_reuse(self, enabled: bool) -> ExecutionConfig:
-        """Kept for its getter: records are not copied between chained steps."""
-        return self._flag("object_reuse", enabled)
-
-    def is_object_reuse_enabled(self) -> bool:
-        """What was set, False by default."""
-        return self._flags.get("object_reuse", False)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Kept for its getter: the engine decides what it compresses."""

@@ -1,6 +1,6 @@
 """Flink's options by name: which have a counterpart here, and which are accepted without effect.
 
-One table. `environment_settings.py` applies it, `docs/from-pyflink.md` shows it, and a name that is not in it is refused.
+One table. `environment_settings.py` applies it, `docs/from-pyflink.md` shows it, and a name that is not in it is rejected.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ WITHOUT_EFFECT: dict[str, str] = {
     "execution.batch.": "the engine schedules batch jobs",
     "execution.buffer-timeout.enabled": "there are no network buffers to flush",
     "execution.checkpointing.approximate-local-recovery": "a job always recovers all of its state",
-    "execution.checkpointing.checkpoints-after-tasks-finish": "checkpoints go on until the job ends",
-    "execution.checkpointing.checkpoints-after-tasks-finish.enabled": "checkpoints go on until the job ends",
+    "execution.checkpointing.checkpoints-after-tasks-finish": "checkpoints continue until the job ends",
+    "execution.checkpointing.checkpoints-after-tasks-finish.enabled": "checkpoints continue until the job ends",
     "execution.checkpointing.cleaner.parallel-mode": "old checkpoints are removed one after another",
     "execution.checkpointing.create-subdir": "each job always has a folder of its own",
     "execution.checkpointing.data-inline-threshold": "the engine chooses the layout of checkpoints",
@@ -177,7 +177,7 @@ WITHOUT_EFFECT: dict[str, str] = {
     "pipeline.serialization-config": "values are pickled",
     "pipeline.sources.pause-until-first-checkpoint": "sources begin at once",
     "pipeline.vertex-": "plans show the names of steps",
-    "pipeline.watermark-alignment.": "sources are not aligned",
+    "pipeline.watermark-alignment.": "the channels of a source are always aligned",
     "python.client.executable": "the program runs in this process",
     "python.execution-mode": "functions run in Python, without a second process on local",
     "python.fn-execution.": "records reach functions in batches of the engine's size",

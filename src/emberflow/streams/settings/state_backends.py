@@ -12,7 +12,7 @@ from emberflow.errors import NotSupported
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """What happens to the checkpoints of a job that is cancelled. They always stay here until a later one replaces them."""
+    """What happens to the checkpoints of a job that is canceled. They always stay here until a later one replaces them."""
 
     DELETE_ON_CANCELLATION = 0
     RETAIN_ON_CANCELLATION = 1

@@ -59,7 +59,7 @@ def visible(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): path.read_text()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.relative_to(folder).parts[0].startswith("_")
+        if path.is_file() and not path.relative_to(folder).parts[0].startswith(".")
     }
 
 
@@ -198,6 +198,17 @@ def test_jobs_and_sinks_share_a_folder(tmp_path: Path) -> None:
         writer.write(Batch([job]))
         sink.commit(job, sink_id, 0, [writer.prepare()])
     assert sorted(visible(tmp_path).values()) == ["a\n", "a-b\n", "a/../../b\n"]
+
+
+def test_after_a_job_that_cannot_be_continued_only_results_are_left(tmp_path: Path) -> None:
+    sink = strings(tmp_path).build()
+    run_epoch(sink, 0, ["a"])
+    sink.finished("another job", SINK)
+    assert [path.name for path in tmp_path.glob("*")] != [
+        path.name for path in tmp_path.iterdir() if path.is_file()
+    ]
+    sink.finished(JOB, SINK)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["a\n"]
 
 
 def test_a_repeated_epoch_changes_nothing(tmp_path: Path) -> None:
@@ -353,7 +364,7 @@ def test_a_disk_that_refuses_writes(tmp_path: Path) -> None:
         writer_of(strings(tmp_path / "file" / "x").build()).write(Batch(["a"]))
 
 
-@pytest.mark.parametrize("bucket", ["../x", "/etc", "a//b", "_emberflow/x", ".", 5, "a\0b"])
+@pytest.mark.parametrize("bucket", ["../x", "/etc", "a//b", ".emberflow/x", ".", 5, "a\0b"])
 def test_buckets_outside_the_base_path_are_rejected(tmp_path: Path, bucket: Any) -> None:
     sink = strings(tmp_path).with_bucket_assigner(lambda value: bucket).build()
     with pytest.raises(SinkFailed, match="which is not a folder below the base path"):
@@ -397,5 +408,5 @@ def test_a_built_sink_can_be_pickled(tmp_path: Path) -> None:
 def test_without_a_bucket_assigner_there_is_a_folder_for_every_hour(tmp_path: Path) -> None:
     """As in Flink: `yyyy-MM-dd--HH` in the machine's time zone."""
     run_epoch(FileSink.for_row_format(tmp_path, Encoder.simple_string_encoder()).build(), 0, ["a"])
-    (folder,) = [item.name for item in tmp_path.iterdir() if not item.name.startswith("_")]
+    (folder,) = [item.name for item in tmp_path.iterdir() if not item.name.startswith(".")]
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}--\d{2}", folder)

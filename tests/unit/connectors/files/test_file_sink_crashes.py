@@ -105,7 +105,7 @@ def visible(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): path.read_text()
         for path in folder.rglob("*")
-        if path.is_file() and not path.relative_to(folder).parts[0].startswith("_")
+        if path.is_file() and not path.relative_to(folder).parts[0].startswith(".")
     }
 
 

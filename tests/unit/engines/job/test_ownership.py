@@ -21,8 +21,8 @@ from emberflow.durable.log import StoredCallLog
 from emberflow.durable.stores.file_store import FileCallStore
 from emberflow.engines.job.offline_savepoint import create_savepoint
 from emberflow.engines.job.ownership import LOCK, lock_directory
-from emberflow.engines.local.checkpoints import Checkpoint, FileCheckpoints
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint, FileCheckpoints
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.errors import CallLogFailed, CheckpointInUse, OwnershipLost, StepFailed
 from emberflow.events.fence import FOLDER
 from emberflow.operators.agents.calls.durable_calls import CallRecord

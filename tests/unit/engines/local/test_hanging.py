@@ -1,4 +1,4 @@
-"""The event loop of a local job ends, whatever its coroutines do when they are cancelled."""
+"""The event loop of a local job ends, whatever its coroutines do when they are canceled."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from emberflow.engines.job.offline_savepoint import create_savepoint
-from emberflow.engines.local.checkpoints import Checkpoint
-from emberflow.engines.local.sqlite_checkpoints import SqliteCheckpoints
+from emberflow.engines.local.checkpointing.checkpoints import Checkpoint
+from emberflow.engines.local.checkpointing.sqlite_checkpoints import SqliteCheckpoints
 from emberflow.errors import ClassMissing, CorruptData
 from emberflow.events import codecs
 from emberflow.events.codecs import encode

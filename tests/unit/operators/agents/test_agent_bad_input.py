@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +36,7 @@ from emberflow.errors import (
     NotSupported,
     ResourceFailed,
     StepLimitReached,
+    UnknownResource,
 )
 from emberflow.testing import run_agent
 
@@ -187,6 +189,33 @@ def test_a_coroutine_that_is_not_awaited() -> None:
     assert "async def act(event, ctx)" in text
 
 
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+def test_a_call_that_is_not_awaited() -> None:
+    def double(a: int) -> int:
+        "Doubles."
+        return 2 * a
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        answer = ctx.get_resource("double", ResourceType.TOOL).call(a=1)
+        ctx.send_event(OutputEvent(answer.content if event.input == "read" else answer + 1))
+
+    agent = agent_of(act).add_resource("double", ResourceType.TOOL, double)
+    for given in ("read", "added"):
+        with pytest.raises(ActionFailed) as failed:
+            run_agent(agent, [given])
+        assert "await the call, such as `await model.chat(…)`" in failed.value.way_out
+        del failed
+        # The coroutine is in the traceback; Python warns about it when it is gone.
+        gc.collect()
+
+
+def test_a_call_that_is_awaited_although_it_blocks() -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await ctx.durable_execute(len, "x")  # pyright: ignore[reportGeneralTypeIssues]
+
+    assert "call it without `await`" in failure(agent_of(act), ActionFailed)
+
+
 def test_a_coroutine_function_in_a_plain_durable_call() -> None:
     async def fetch(url: str) -> str:
         return url
@@ -269,7 +298,7 @@ def asks_for(name: str, **resources: ResourceDescriptor) -> Agent:
 
 
 def test_an_unknown_resource_with_a_suggestion() -> None:
-    text = failure(asks_for("modell", model=ResourceDescriptor(clazz=Model)), ResourceFailed)
+    text = failure(asks_for("modell", model=ResourceDescriptor(clazz=Model)), UnknownResource)
     assert "agent 'shop' has no chat_model named 'modell'; did you mean 'model'?" in text
     assert "its chat_model resources: 'model'" in text
     assert "add_resource('modell', ResourceType.CHAT_MODEL, …)" in text
@@ -277,7 +306,7 @@ def test_an_unknown_resource_with_a_suggestion() -> None:
 
 def test_a_resource_of_another_type() -> None:
     agent = asks_for("model").add_resource("model", ResourceType.PROMPT, "text")
-    assert "there is a prompt of that name" in failure(agent, ResourceFailed)
+    assert "there is a prompt of that name" in failure(agent, UnknownResource)
 
 
 def test_resources_that_need_each_other() -> None:

@@ -83,27 +83,22 @@ def test_an_event_reaches_its_actions_as_it_was_sent() -> None:
     assert driven(agent, [("k", 1)]) == [{"a": [1]}, first, first, second, second]
 
 
-def test_actions_and_later_steps_get_separate_copies_of_an_output() -> None:
-    """Those have it while the actions wait."""
-    looked: list[Any] = []
+def test_outputs_trigger_no_action() -> None:
+    """Not even those that are triggered by any event: they would answer themselves forever."""
+    looked: list[str] = []
 
     def start(event: InputEvent, ctx: RunnerContext) -> None:
         ctx.send_event(OutputEvent({"items": [1]}))
 
-    async def wait(event: OutputEvent, ctx: RunnerContext) -> None:
-        await Turn()
+    def look(event: Event, ctx: RunnerContext) -> None:
+        looked.append(event.type)
+        if event.type == OutputEvent.EVENT_TYPE:
+            ctx.send_event(OutputEvent("again"))
 
-    def look(event: OutputEvent, ctx: RunnerContext) -> None:
-        looked.append(event.output)
-
-    agent = Agent("a").add_action("start", [InputEvent], start)
-    agent.add_action("wait", [OutputEvent], wait).add_action("look", [OutputEvent], look)
-    made = AgentHarness(agent)
-    made.send([("k", 1)])
-    made.values[0]["items"].append("changed")
-    made.calls.finish_all()
-    made.close()
-    assert looked == [{"items": [1]}]
+    agent = Agent("a").add_action("start", [InputEvent], start).add_action("named", [OutputEvent], look)
+    agent.add_action("type", ["_output_event"], look).add_action("any", [lambda event: True], look)
+    assert driven(agent, [("k", 1)]) == [{"items": [1]}]
+    assert looked == ["_input_event"]
 
 
 def test_an_agent_gets_its_own_copy_of_an_input() -> None:

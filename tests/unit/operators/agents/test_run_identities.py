@@ -68,11 +68,14 @@ def test_a_question_of_the_first_version_keeps_its_name(tmp_path: Path) -> None:
     assert question_name(tmp_path, call) == "bad940b13dd9"
 
 
-def test_a_ledger_of_the_first_version_keeps_its_folder(tmp_path: Path) -> None:
+def test_a_ledger_of_an_earlier_version_keeps_its_folder(tmp_path: Path) -> None:
     made = CommitLedger(str(tmp_path), "job", "sink").staging.parent
     assert made.name == f"job-sink-{text_identity('job', 'sink')}"
-    (tmp_path / "_emberflow" / "job-sink-f7acc9b6").mkdir(parents=True)
-    assert CommitLedger(str(tmp_path), "job", "sink").staging.parent.name == "job-sink-f7acc9b6"
+    assert made.parent.name == ".emberflow"
+    for earlier in (made.name, "job-sink-f7acc9b6"):
+        folder = tmp_path / earlier / "_emberflow" / earlier
+        folder.mkdir(parents=True)
+        assert CommitLedger(str(tmp_path / earlier), "job", "sink").staging.parent == folder
 
 
 async def tell_ids(event: InputEvent, ctx: RunnerContext) -> None:

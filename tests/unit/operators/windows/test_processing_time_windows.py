@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from emberflow.streams import (
+    ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
     DataStream,
@@ -137,3 +138,13 @@ def test_processing_time_windows_continue_after_a_restart() -> None:
     )
     after.advance_clock(100)
     assert after.values == [("a", 1000, 1120, [1, 2])]
+
+
+def test_a_first_interval_in_the_last_millisecond_of_a_window_is_the_only_one() -> None:
+    """Flink remembers it, so that later records out of order begin no other interval."""
+    harness = driven(TumblingEventTimeWindows.of(21), ContinuousEventTimeTrigger.of(10))
+    harness.send([("a", 1), ("a", 2)], [20, 5])
+    harness.watermark(15)
+    assert harness.values == []
+    harness.watermark(20)
+    assert [values for *_, values in harness.values] == [[1, 2]]

@@ -88,7 +88,7 @@ PLAIN = Event(type="Scored", attributes={"score": 6, "reason": "late"})
         ("EventType['InputEvent'] == '_input_event'", True),
         ("r'\\' == '\\\\' && score == 6 // and a comment: score", True),
         ("nope > 1 || score == 6", True),
-        ("id == ''", True),
+        ("size(id) > 0", True),
         (".score == 6", True),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,22 @@ import pytest
 from emberflow.errors import DuplicateUid, InvalidArgument
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind, compile_graph, idle_timeouts
 from emberflow.plan.graphs.stream_graph import StreamGraph
-from emberflow.streams import OutputTag, StreamExecutionEnvironment, WatermarkGenerator, WatermarkStrategy
+from emberflow.streams import (
+    DataStream,
+    MapFunction,
+    OutputTag,
+    ProcessFunction,
+    StreamExecutionEnvironment,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
+
+LATE = OutputTag("late")
+
+
+class Split(ProcessFunction[int, int]):
+    def process_element(self, value: int, ctx: Any) -> Any:
+        yield value
 
 
 def environment() -> StreamExecutionEnvironment:
@@ -191,3 +207,32 @@ def test_only_what_a_sink_needs_is_run() -> None:
     used.print()
     graph = env._new_graph("job")
     assert [node.name for node in graph.stream_graph.nodes] == ["used", "Print to Std. Out"]
+
+
+def test_only_steps_behind_a_union_that_need_all_of_it_have_a_stage_of_their_own() -> None:
+    class Same(MapFunction[int, int]):
+        def map(self, value: int) -> int:
+            return value
+
+    def stages(build: Callable[[DataStream[int], DataStream[int]], DataStream[int]]) -> list[StageKind]:
+        env = environment()
+        build(env.from_collection([1]), env.from_collection([2])).print()
+        return [stage.kind for stage in env.job_graph().stages]
+
+    source, own = StageKind.SOURCE, StageKind.PARTITIONED
+    assert stages(lambda one, two: one.union(two).map(lambda value: value)) == [source, source]
+    assert stages(lambda one, two: one.union(two).map(Same())) == [source, source, own]
+    assert stages(lambda one, two: one.union(one).map(lambda value: value)) == [source, source, own]
+    assert stages(lambda one, two: one.union(one)) == [source, source]
+    assert stages(lambda one, two: one.union(two).union(two.filter(bool)).map(abs)) == [source, source, own]
+
+
+def test_settings_of_a_side_output_are_not_those_of_its_step() -> None:
+    env = environment()
+    main = env.from_collection([1, 2]).process(Split()).name("main").uid("main-uid")
+    late = main.get_side_output(LATE).name("late").uid("late-uid").set_parallelism(1)
+    main.union(late.map(lambda value: -value)).print()
+    nodes = {node.uid: node for node in env.job_graph().stream_graph.nodes}
+    assert (nodes["main-uid"].name, nodes["main-uid"].parallelism) == ("main", None)
+    assert (nodes["late-uid"].name, nodes["late-uid"].parallelism) == ("late", 1)
+    assert [edge.side_tag for edge in nodes["late-uid"].inputs] == [LATE.tag_id]

@@ -26,7 +26,7 @@ from emberflow.streams import (
     TumblingEventTimeWindows,
     WatermarkStrategy,
 )
-from emberflow.streams.functions import MapFunction
+from emberflow.streams.functions.function import MapFunction
 from emberflow.streams.settings.flink_options import HONOURED, WITHOUT_EFFECT, canonical_name
 from emberflow.streams.settings.option_values import duration_ms
 
@@ -68,6 +68,26 @@ def test_values_that_do_not_fit_are_refused(ask: str, value: Any) -> None:
     config = Configuration.from_dict({"name": value})
     with pytest.raises(InvalidArgument, match="the option 'name' is"):
         getattr(config, ask)("name", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [("2", "whole number"), (2.5, "whole number"), (0, "at least 1"), (-1, "at least 1")],
+)
+def test_a_parallelism_is_a_whole_number(given: Any, problem: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment(engine="local")
+    stream = env.from_collection([1]).map(str)
+    for set_it in (
+        env.set_parallelism,
+        env.set_default_local_parallelism,
+        stream.set_parallelism,
+        lambda value: StreamExecutionEnvironment.get_execution_environment(engine="local", parallelism=value),
+    ):
+        with pytest.raises(InvalidArgument, match=problem):
+            set_it(given)
+    for set_it in (env.set_max_parallelism, stream.set_max_parallelism):
+        with pytest.raises(InvalidArgument, match="maximum parallelism must be"):
+            set_it(given)
 
 
 def test_configurations_are_added_compared_and_copied() -> None:

@@ -25,6 +25,7 @@ from emberflow.engines.spark.driver.translate import OBSERVED_IN, OBSERVED_OUT
 from emberflow.errors import EmberflowError, EngineFailed, NotSupported
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.fence import Fence
+from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.job_contract import JobConfig, JobStatus
 from emberflow.savepoints.reader import SavepointReader
 from emberflow.savepoints.writer import check_free
@@ -41,7 +42,7 @@ class SparkJob(JobThread):
 
     def __init__(
         self,
-        name: str,
+        graph: JobGraph,
         job_id: str,
         config: JobConfig,
         sinks: list[Sink[Any]],
@@ -57,7 +58,7 @@ class SparkJob(JobThread):
         fence: Fence,
         write_savepoint: Callable[[str], object],
     ) -> None:
-        super().__init__(name, job_id, config)
+        super().__init__(graph, job_id, config)
         self._sinks = sinks
         self._client = ClientFolder(client_dir)
         self._client_dir = client_dir
@@ -123,6 +124,7 @@ class SparkJob(JobThread):
             raise job_has_ended()
 
     def _savepoint_taken(self, path: str, watch: Stopwatch) -> None:
+        self.can_continue = True
         manifest = SavepointReader(path).manifest
         self._history.add(
             CheckpointRecord(

@@ -138,13 +138,14 @@ def make_archive_check(archive: bytes) -> Any:
         import io
         import os
         import zipfile
+        import zlib
 
         found: set[str] = set()
         for place, folders, files in os.walk(home):
             folders[:] = [name for name in folders if name != "__pycache__"]
             found.update(os.path.relpath(os.path.join(place, name), home) for name in files)
         try:
-            with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+            with zipfile.ZipFile(io.BytesIO(zlib.decompress(archive))) as packed:
                 if found != set(packed.namelist()):
                     return False
                 for name in packed.namelist():
@@ -167,8 +168,9 @@ def make_unpacking(archive: bytes) -> Any:
         import io
         import os
         import zipfile
+        import zlib
 
-        with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        with zipfile.ZipFile(io.BytesIO(zlib.decompress(archive))) as packed:
             for name in packed.namelist():
                 path = os.path.join(target, name)
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)

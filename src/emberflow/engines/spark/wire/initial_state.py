@@ -14,7 +14,7 @@ from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import KeyGroups
-from emberflow.operators.operator_state import redistributed
+from emberflow.operators.partitions.operator_state import redistributed
 from emberflow.operators.scope import SavedScope, Scope
 from emberflow.plan.graphs.job_graph import Stage
 from emberflow.plan.operator_state import keeps_operator_state
@@ -129,6 +129,7 @@ def fill(scope: Scope, kind: int, body: bytes) -> None:
 def _set_clock(scope: Scope, saved: SavedScope) -> None:
     scope.watermark = saved.watermark
     scope.ended = saved.ended
+    scope.forms = saved.forms
     for channel, watermark, _ in saved.channels:
         if watermark > MIN_WATERMARK:
             scope.channels.advance(channel, watermark)

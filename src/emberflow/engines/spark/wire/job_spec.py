@@ -19,7 +19,7 @@ from emberflow.durable.location import CallStoreLocation
 from emberflow.engines.spark.wire.packet_rows import group_ids
 from emberflow.errors import NotSerializable, describe_cause
 from emberflow.events.fence import NO_FENCE, Fence
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.plan.graphs.job_graph import JobGraph, StageKind, idle_timeouts, tasks_of
 from emberflow.plan.specs import SourceSpec
 

@@ -17,7 +17,7 @@ from emberflow.engines.spark.worker.worker_process import WorkerStage, close_sta
 from emberflow.operators.group_layout import GroupLayout
 from emberflow.operators.keyed import KeyedOperator
 from emberflow.operators.scope import Scope
-from emberflow.operators.watermark_merge import ChannelId
+from emberflow.operators.watermarks.watermark_merge import ChannelId
 from emberflow.plan.operator_state import keeps_operator_state
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from emberflow.events.batch import MAX_WATERMARK, Batch
 from emberflow.events.packets import Packet
 from emberflow.operators.keyed import KeyedOperator
-from emberflow.operators.watermark_merge import ChannelId, is_hold
+from emberflow.operators.watermarks.watermark_merge import ChannelId, is_hold
 
 _EMPTY = Batch([])
 

@@ -15,9 +15,9 @@ from emberflow.errors import KeySelectorFailed, NotSerializable, describe_cause,
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
 from emberflow.events.key_groups import KeyGroups
 from emberflow.events.packets import Packet, encode_cut, encode_packet
-from emberflow.operators.operator import Receiver
-from emberflow.operators.routing import Router, make_router
-from emberflow.operators.watermark_merge import hold_channel
+from emberflow.operators.operator import Receiver, take
+from emberflow.operators.partitions.routing import Router, make_router
+from emberflow.operators.watermarks.watermark_merge import hold_channel
 from emberflow.plan.graphs.job_graph import Exchange
 from emberflow.plan.graphs.stream_graph import StreamNode
 from emberflow.plan.specs import SinkSpec
@@ -36,13 +36,23 @@ def key_groups(max_parallelism: int) -> KeyGroups:
 class _Columns:
     """Records collected for one group."""
 
-    __slots__ = ("keys", "timestamps", "values", "watermarks")
+    __slots__ = ("keys", "origins", "timestamps", "values", "watermarks")
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.keys: list[Any] = []
         self.timestamps: list[Any] = []
         self.watermarks: list[int] = []
+        self.origins: list[Any] = []
+
+    def batch(self) -> Batch:
+        origins = self.origins
+        if origins:
+            # The last records may have none.
+            origins.extend([None] * (len(self.values) - len(origins)))
+        return Batch(
+            self.values, self.timestamps or None, self.watermarks or None, self.keys or None, origins or None
+        )
 
 
 class ExchangePacker:
@@ -76,7 +86,7 @@ class ExchangePacker:
         marks = batch.watermarks if keeps_marks else None
         stamps = batch.timestamps
         if self._router is not None:
-            self._route(self._router, Batch(batch.values, stamps, marks, batch.keys))
+            self._route(self._router, Batch(batch.values, stamps, marks, batch.keys, batch.origins))
             return
         if self._exchange.edge.by_channel:
             group = self._groups[(self._exchange.id, self.channel)]
@@ -84,12 +94,15 @@ class ExchangePacker:
             before = len(columns.values)
             columns.values.extend(batch.values)
             _extend(columns.timestamps, stamps, before, len(batch), None)
+            _extend(columns.origins, batch.origins, before, len(batch), None)
             return
         groups, columns_of = self._groups, self._columns
         if stamps is not None or marks is not None or self._timed:
             marks = self._aligned(marks, len(batch))
         try:
-            if not self._timed:
+            if batch.origins is not None:
+                self._with_origins(Batch(batch.values, stamps, marks, batch.keys, batch.origins))
+            elif not self._timed:
                 for key, value in zip(batch.keys or (), batch.values, strict=True):
                     group = groups[key]
                     columns = columns_of[group]
@@ -111,6 +124,22 @@ class ExchangePacker:
                         columns.watermarks.append(marks[i])
         except TypeError as error:
             raise unhashable(self._exchange, batch, error) from error
+
+    def _with_origins(self, batch: Batch) -> None:
+        """Records by key; `_aligned` was called."""
+        groups, positions = self._groups, dict[int, list[int]]()
+        for i, key in enumerate(batch.keys or ()):
+            positions.setdefault(groups[key], []).append(i)
+        for group, chosen in positions.items():
+            columns, part = self._of(group), take(batch, chosen)
+            before, count = len(columns.values), len(chosen)
+            columns.values.extend(part.values)
+            columns.keys.extend(part.keys or ())
+            if self._timed:
+                columns.timestamps.extend(part.timestamps or [None] * count)
+            if part.watermarks is not None:
+                columns.watermarks.extend(part.watermarks)
+            _extend(columns.origins, part.origins, before, count, None)
 
     def _aligned(self, marks: Sequence[int] | None, count: int) -> Sequence[int] | None:
         """The watermarks of `count` records. Batches with and without timestamps or watermarks may follow each other, and
@@ -135,6 +164,7 @@ class ExchangePacker:
             columns.values.extend(part.values)
             _extend(columns.timestamps, part.timestamps, before, len(part), None)
             _extend(columns.watermarks, part.watermarks, before, len(part), MIN_WATERMARK)
+            _extend(columns.origins, part.origins, before, len(part), None)
 
     def _of(self, group: int) -> _Columns:
         found = self._columns[group]
@@ -203,16 +233,12 @@ class ExchangePacker:
     def _pack_group(
         self, rows: list[PacketRow], group: int, columns: _Columns, watermark: int | None
     ) -> None:
-        batch = Batch(
-            columns.values, columns.timestamps or None, columns.watermarks or None, columns.keys or None
-        )
-
         def make(part: Batch, last: bool) -> Packet:
             self.sequence += 1
             mark = watermark if last else None
             return Packet(self._exchange.id, self.channel, self.sequence, part, mark, self._at_end)
 
-        for packet, data in encoded(self._target, batch, make):
+        for packet, data in encoded(self._target, columns.batch(), make):
             mark = MIN_WATERMARK if packet.watermark is None else packet.watermark
             rows.append(PacketRow(self._ids[group], self._dest, len(packet.batch), mark, data))
 

@@ -33,7 +33,8 @@ def write_task(data: bytes, batches: Iterator[Any]) -> bytes:
     packets: list[tuple[int, Any, bytes]] = []
     for batch in batches:
         for row in rows_of(batch):
-            if is_for_sink(row.dest):
+            # A sink that discards its records gets rows without a packet: only their count is of use, to Spark.
+            if is_for_sink(row.dest) and row.packet:
                 packets.append((sink_number(row.dest), decode_packet(row.packet), row.packet))
     # Restore the order in which a task created its packets, whichever way they came.
     packets.sort(key=lambda item: item[1].sequence)

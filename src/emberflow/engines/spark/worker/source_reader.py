@@ -33,6 +33,8 @@ def read_share(data: bytes, stage_id: int, share: Share, task_number: int) -> It
         chunks_in = iter(chunks)
     # The same when the batch is repeated, another one for the next.
     stage.exits.sent_by(share.channel, spec.channels[stage_id], stable_hash(repr(share.start)))
+    # Tasks that share a channel do not know each other's progress.
+    stage.task.new_channel(None if spec.at_end[stage_id] else share.channel, share.start)
     yield from _feed(spec, stage, chunks_in, share.channel, share.ends, task_number)
     if share.ends:
         close_stage(data, stage_id)
@@ -44,6 +46,7 @@ def read_whole(data: bytes, stage_id: int, channel: int, task_number: int) -> It
     source = source_of(spec.graph, spec.graph.stages[stage_id]).source
     chunks = _until_end(source, channel, spec.start_positions[stage_id][channel][0])
     stage.exits.sent_by(channel, spec.channels[stage_id])
+    stage.task.new_channel()
     yield from _feed(spec, stage, chunks, channel, True, task_number)
     close_stage(data, stage_id)
 
@@ -68,7 +71,6 @@ def _feed(
     stage.clock.set(int(time.time() * 1000))
     stage.exits.new_batch(0, task_number)
     stage.exits.select_channel(channel)
-    stage.task.new_channel()
     count = waiting = 0
     for chunk in chunks:
         if chunk.values:

@@ -13,6 +13,7 @@ from emberflow.durable.decisions import DecisionStore
 from emberflow.durable.location import CallStoreLocation
 from emberflow.durable.log import StoredCallLog
 from emberflow.engines.job.call_service import CallsOfJob, ThreadCalls
+from emberflow.engines.job.garbage_collection import collect_rarely
 from emberflow.engines.job.limit_ledger import FileLedgers
 from emberflow.engines.spark.wire.job_spec import JobSpec, load_spec
 from emberflow.engines.spark.wire.packet_rows import PacketRow
@@ -44,6 +45,7 @@ class WorkerStage:
     """A stage that stays open in this process."""
 
     def __init__(self, spec: JobSpec, stage_id: int, calls: ThreadCalls, subtask: int) -> None:
+        collect_rarely()
         self.clock = BatchClock()
         self.exits = SparkExits(spec)
         self.job_id = spec.job_id
@@ -57,6 +59,7 @@ class WorkerStage:
         host = HostServices(
             clock=self.clock,
             batch=spec.batch,
+            in_turn=True,
             reads_all_tasks=spec.batch,
             calls=CallsOfJob(calls, spec.job_id),
             log=self.log,

@@ -22,6 +22,9 @@ from emberflow.operators.agents.calls.masked_errors import mask
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
 from emberflow.rendering.secret_names import MASK, is_hidden
 
+_DEEPEST = 24
+"""Branches within branches: chats of agents that are called by agents."""
+
 STARTED, RETURNED, RAISED = "started", "returned", "raised"
 
 
@@ -91,19 +94,43 @@ class CallLog(Recorded, Protocol):
 class ActionCalls:
     """The durable calls of one action, in the order in which it makes them."""
 
-    __slots__ = ("_count", "_log", "_prefix", "_restarts", "_secrets", "raised")
+    __slots__ = ("_count", "_log", "_prefix", "_restarts", "_secrets", "blocking", "path", "raised")
 
     def __init__(
-        self, log: Recorded, prefix: str, *, restarts: bool, secrets: Collection[str] = frozenset()
+        self,
+        log: Recorded,
+        prefix: str,
+        *,
+        restarts: bool,
+        secrets: Collection[str] = frozenset(),
+        path: tuple[int, ...] = (),
     ) -> None:
-        """`secrets` are masked in what is recorded about a call; its answer is recorded unchanged."""
+        """`secrets` are masked in what is recorded about a call; its answer is recorded unchanged. `path` is the position of
+        a branch within the action."""
         self._log = log
         self._secrets = secrets
         self._prefix = prefix
         self._restarts = restarts
         self._count = 0
+        self.blocking = False
+        """Whether the action waits for its calls on another thread: they are recorded without its event loop."""
+        self.path = path
         self.raised: list[str] = []
-        """Calls that raised; forgotten if the action fails, or the failure would be repeated forever."""
+        """Calls that raised; forgotten if the job fails with the action, or the failure would be repeated forever."""
+
+    def branch(self) -> ActionCalls:
+        """Calls with an order of their own, such as those of one of several chats that run concurrently: the branch takes
+        one number of the action now, however many calls it makes later."""
+        self._count += 1
+        made = self.child(self._count, self._secrets)
+        made.raised = self.raised
+        made.blocking = self.blocking
+        return made
+
+    def child(self, number: int, secrets: Collection[str]) -> ActionCalls:
+        """The branch with this number, which gathers what raises by itself."""
+        path = (*self.path, number)
+        return ActionCalls(self._log, self._prefix, restarts=self._restarts, secrets=secrets, path=path)
 
     def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> CallRecord:
         """The next call, of a function identified by `name` or by where it is defined."""
@@ -116,7 +143,8 @@ class ActionCalls:
             *(f"{key}={_shown(key, value)}" for key, value in kwargs.items()),
         ]
         text = mask(f"{name}({', '.join(shown)})", self._secrets)
-        return CallRecord(format_call(self._prefix, self._count), name, _digest(args, kwargs), text)
+        call_id = format_call(self._prefix, *self.path, self._count)
+        return CallRecord(call_id, name, _digest(args, kwargs), text)
 
     def known(self, call: CallRecord) -> CallRecord | None:
         """The record of the call from an earlier run of its action; raises if it was another call."""
@@ -128,34 +156,55 @@ class ActionCalls:
         assert place.number is not None
         if not self._restarts:
             raise ReplayMismatch(
-                f"durable call {place.number} of the action was {found.shown} when it was recorded, "
+                f"durable call {str(place)[len(place.action) :]} of the action was {found.shown} when it was recorded, "
                 f"and is {call.shown} now",
                 cause="an action must make the same durable calls in the same order when it is repeated",
                 way_out="restore the old code until such runs are done, "
                 "or set the option 'on-replay-mismatch' to 'restart'",
             )
-        later: list[str] = []
-        for number in count(place.number):
-            later_id = format_call(self._prefix, number)
-            if self._log.find(later_id) is None:
-                break
-            later.append(later_id)
-        self._log.forget(later)
+        self._log.forget(self._from_there_on(place.path))
         return None
+
+    def _from_there_on(self, path: tuple[int, ...]) -> list[str]:
+        """The recorded calls from this one on."""
+        found: list[str] = []
+        while True:
+            for number in count(path[-1]):
+                more = self._recorded((*path[:-1], number), _DEEPEST)
+                if not more:
+                    break
+                found += more
+            if len(path) == 1:
+                return found
+            path = (*path[:-2], path[-2] + 1)
+
+    def _recorded(self, path: tuple[int, ...], levels: int) -> list[str]:
+        """The recorded call at this position, and those after it if the position is a branch."""
+        call_id = format_call(self._prefix, *path)
+        if levels == 0 or self._log.find(call_id) is None:
+            return []
+        found = [call_id]
+        for depth in range(levels):
+            for number in count(2):
+                # The call itself may be the first of a branch, of a branch that is the first of a branch, and so on.
+                more = self._recorded((*path, *[1] * depth, number), levels - depth - 1)
+                if not more:
+                    break
+                found += more
+        return found
 
     async def run(
         self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
     ) -> Any:
         """The recorded answer, or the answer of the call, recorded before it is returned."""
-        return await self._run(call, make, reconciler, self._log.write)
+        return await self._run(call, make, reconciler, self._write_now if self.blocking else self._log.write)
+
+    async def _write_now(self, record: CallRecord) -> None:
+        self._log.write_now(record)
 
     def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
         """The same for a synchronous action: nothing in it awaits, so its first step is its last."""
-
-        async def write(record: CallRecord) -> None:
-            self._log.write_now(record)
-
-        steps = self._run(call, functools.partial(_called, make), reconciler, write)
+        steps = self._run(call, functools.partial(_called, make), reconciler, self._write_now)
         try:
             steps.send(None)
         except StopIteration as end:

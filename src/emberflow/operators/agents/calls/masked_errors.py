@@ -8,16 +8,13 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from emberflow.errors import describe_cause
-from emberflow.rendering.secret_names import MASK, is_hidden, scrub
+from emberflow.rendering.secret_names import MASK, is_hidden, scrub, shown_forms, without_values
 
 _DEEPEST = 6
 
 
 def mask(text: str, secrets: Collection[str]) -> str:
-    # The longest first: one may be part of another.
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK)
-    return scrub(text)
+    return scrub(without_values(text, shown_forms(secrets)))
 
 
 def without_secrets(value: Any, secrets: Collection[str], depth: int = 0) -> Any:

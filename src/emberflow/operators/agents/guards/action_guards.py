@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import CallLogFailed, InvalidArgument, did_you_mean, shorten
+from emberflow.errors import CallLogFailed, InvalidArgument, NotSupported, did_you_mean, shorten
 from emberflow.events.agent_events import Event
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
 from emberflow.operators.agents.guards.attempts import AttemptLog
@@ -66,6 +66,8 @@ class ActionGuards:
     def count(self, amounts: Amounts) -> None:
         """Raises BudgetExceeded if a budget is exceeded."""
         run = self._execution.run
+        if run.caller is not None:
+            run.caller.guarded().count(amounts)
         budgets = run.runtime.budgets
         if budgets and amounts:
             self.spent = added(self.spent, amounts)
@@ -74,6 +76,8 @@ class ActionGuards:
     def check_budgets(self) -> None:
         """Raises BudgetExceeded if a budget of tokens or cost is used up; called before something is paid for."""
         run = self._execution.run
+        if run.caller is not None:
+            run.caller.guarded().check_budgets()
         budgets = run.runtime.budgets
         if budgets:
             now_ms = run.now_ms()
@@ -86,6 +90,8 @@ class ActionGuards:
                 way_out=f"one of {', '.join(KINDS)}",
             )
         run = self._execution.run
+        if run.caller is not None:
+            return run.caller.guarded().budget_left(kind)
         now_ms = run.now_ms()
         return run.runtime.budgets.left(kind, run.spent, run.key_spent(), self.spent, now_ms)
 
@@ -96,6 +102,12 @@ class ActionGuards:
         execution = self._execution
         execution.check_running("sends an event")
         run = execution.run
+        if run.caller is not None:
+            raise NotSupported(
+                f"agent {run.runtime.plan.name!r} sends a delayed event, but was called by another agent",
+                cause="its run ends when the call returns",
+                way_out="send the delayed event in the agent that calls it",
+            )
         # A copy: the event may be sent again, or changed, before it is stored.
         later = sent_copy(event, run.runtime.settings.max_event_bytes)
         later.id = ""

@@ -10,30 +10,21 @@ import asyncio
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import (
-    BudgetExceeded,
-    CallLogFailed,
-    EmberflowError,
-    RecordedError,
-    ReplayMismatch,
-    StepLimitReached,
-)
+from emberflow.errors import EmberflowError, RecordedError
 from emberflow.events.codecs import decode, encode
 from emberflow.events.copies import copied_event
 from emberflow.events.key_groups import stable_hash
 from emberflow.events.stored_types import stored_type
 from emberflow.operators.agents.calls.durable_calls import CallLog, CallRecord
 from emberflow.operators.agents.calls.stored_errors import is_error_of
+from emberflow.operators.agents.guards.error_kinds import is_final, log_failure
 from emberflow.operators.agents.runner_context import RunnerContext
 from emberflow.plan.agents.guards import Retry
 
 if TYPE_CHECKING:
     from emberflow.operators.agents.execution import ActionExecution
-
-NEVER_AGAIN = (BudgetExceeded, ReplayMismatch, StepLimitReached)
-"""Errors that another attempt would raise again."""
 
 
 @stored_type()
@@ -62,24 +53,6 @@ def unwrapped(error: BaseException) -> tuple[BaseException, int]:
     action wrapped it."""
     raised, attempts = (error.error, error.attempts) if isinstance(error, GaveUp) else (error, 1)
     return log_failure(raised) or raised, attempts
-
-
-def log_failure(error: BaseException) -> CallLogFailed | None:
-    """The failure of the call log that an error is, contains or was caused by: not the action's fault, and not for its
-    fallback."""
-    met: set[int] = set()
-    ahead: list[BaseException | None] = [error]
-    while ahead:
-        found = ahead.pop()
-        if found is None or id(found) in met:
-            continue
-        if isinstance(found, CallLogFailed):
-            return found
-        met.add(id(found))
-        ahead += [found.__cause__, found.__context__]
-        if isinstance(found, BaseExceptionGroup):
-            ahead += cast("BaseExceptionGroup[BaseException]", found).exceptions
-    return None
 
 
 def message_of(error: BaseException) -> str:
@@ -116,9 +89,7 @@ async def run_guarded(execution: ActionExecution) -> Any:
 
 
 def _again(error: Exception, retry: Retry) -> bool:
-    if isinstance(error, NEVER_AGAIN) or log_failure(error) is not None:
-        return False
-    return is_error_of(error, retry.on)
+    return not is_final(error) and is_error_of(error, retry.on)
 
 
 async def _attempt(execution: ActionExecution, context: RunnerContext, limit_ms: int | None) -> Any:

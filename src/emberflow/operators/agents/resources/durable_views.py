@@ -5,6 +5,7 @@ Resources are shared by all actions of a process; a view belongs to one action, 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Generator
@@ -15,6 +16,8 @@ from emberflow.operators.agents.resources.resource_views import FunctionToolView
 from emberflow.plan.agents.resources import ResourceType
 
 if TYPE_CHECKING:
+    from emberflow.events.agent_events import Event
+    from emberflow.operators.agents.calls.durable_calls import ActionCalls
     from emberflow.operators.agents.execution import ActionExecution
 
 METHODS = {
@@ -41,6 +44,20 @@ def inside_a_call() -> Generator[None]:
             _in_call.reset(token)
 
 
+def is_inside_a_call() -> bool:
+    """Whether the running code belongs to a durable call, and is skipped when its action is repeated."""
+    return _in_call.get()
+
+
+def runs_on_a_loop() -> bool:
+    """Whether the calling code runs on an event loop, and not on a thread for blocking functions."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def part_of_a_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls a plain function like a durable call does."""
     with inside_a_call():
@@ -55,10 +72,29 @@ def function_of(func: Any) -> Any:
 class NamedFunction:
     """A method of a resource as durable calls identify it: by the resource's name, with its settings."""
 
-    __slots__ = ("durable_function", "durable_name", "durable_settings", "wants_idempotency_key")
+    __slots__ = (
+        "durable_function",
+        "durable_name",
+        "durable_settings",
+        "event",
+        "takes_key_itself",
+        "wants_idempotency_key",
+    )
 
-    def __init__(self, function: Callable[..., Any], name: str, resource: Any) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        resource: Any,
+        *,
+        takes_key_itself: bool = True,
+        event: Event | None = None,
+    ) -> None:
+        """`takes_key_itself`: whether the function's parameters say that it accepts an idempotency key. `event`: what it is
+        called for, None for the event of the action."""
+        self.event = event
         self.durable_function = function
+        self.takes_key_itself = takes_key_itself
         self.durable_name = name
         settings: Any = getattr(resource, "call_settings", None)
         self.durable_settings: dict[str, Any] = settings if isinstance(settings, dict) else {}
@@ -68,27 +104,44 @@ class NamedFunction:
 class DurableMethod:
     """`model.chat` or `tool.call` of a view."""
 
-    __slots__ = ("_costs", "_execution", "_named")
+    __slots__ = ("_branch", "_costs", "_execution", "_named")
 
-    def __init__(self, execution: ActionExecution, named: NamedFunction, *, costs: bool) -> None:
+    def __init__(
+        self,
+        execution: ActionExecution,
+        named: NamedFunction,
+        *,
+        costs: bool,
+        branch: ActionCalls | None = None,
+    ) -> None:
         self._execution = execution
         self._named = named
         self._costs = costs
+        self._branch = branch
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         function = self._named.durable_function
+        is_async = inspect.iscoroutinefunction(function)
         if _in_call.get():
+            if is_async and not self._awaits():
+                return self._execution.blocked_by(function, *args, **kwargs)
             return function(*args, **kwargs)
-        if inspect.iscoroutinefunction(function):
+        if is_async and self._awaits() and not self._execution.run.runtime.settings.calls_block:
             return self.in_time(args, kwargs, None)
         return self.at_once(args, kwargs, None)
+
+    def _awaits(self) -> bool:
+        """Whether the calling code can await: not in a plain action, or on a thread that it has started."""
+        if not self._execution.action.awaits:
+            return False
+        return not _in_call.get() or runs_on_a_loop()
 
     def in_time(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], reconciler: Callable[[], Any] | None
     ) -> Awaitable[Any]:
         self._may_pay()
         # The call is numbered here, and not when it is awaited.
-        call = self._execution.call_async(self._named, args, kwargs, reconciler)
+        call = self._execution.call_async(self._named, args, kwargs, reconciler, self._branch)
         return self._paid_for(call)
 
     async def _paid_for(self, call: Awaitable[Any]) -> Any:

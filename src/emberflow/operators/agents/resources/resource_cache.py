@@ -5,18 +5,26 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Iterable
 from typing import Any
 
-from emberflow.errors import EmberflowError, InvalidArgument, ResourceFailed, describe_cause, did_you_mean
+from emberflow.errors import (
+    EmberflowError,
+    InvalidArgument,
+    ResourceFailed,
+    UnknownResource,
+    describe_cause,
+    did_you_mean,
+)
 from emberflow.observability.metric_group import MetricGroup
 from emberflow.operators.admission.gate import Gate, Ledgers, MemoryLedgers
 from emberflow.operators.admission.model_limits import ModelLimits
 from emberflow.operators.agents.calls.masked_errors import mask
-from emberflow.operators.agents.resources.resource_views import admitted, unwrapped
+from emberflow.operators.agents.calls.masked_log import mask_in_log
+from emberflow.operators.agents.resources.resource_views import FunctionToolView, admitted, unwrapped
 from emberflow.plan.agents.agent_plan import AgentPlan
+from emberflow.plan.agents.resource_arguments import unknown_argument
 from emberflow.plan.agents.resource_providers import ResourceProvider
-from emberflow.plan.agents.resources import MakeTool, ResourceType, Secret, keep_function
+from emberflow.plan.agents.resources import MakeTool, Resource, ResourceType, Secret, keep_function
 
 _log = logging.getLogger("emberflow.agents")
 
@@ -25,7 +33,7 @@ _CONNECTIONS = {
     ResourceType.EMBEDDING_MODEL_CONNECTION: "embed",
 }
 """Resources that call a service, with the method that does: admission is decided here."""
-_LIMITED = {
+LIMITED = {
     **_CONNECTIONS,
     ResourceType.CHAT_MODEL: "chat",
     ResourceType.EMBEDDING_MODEL: "embed",
@@ -51,9 +59,20 @@ class ResourceCache:
         self._making: list[str] = []
         self.secrets: set[str] = set()
         """The values of the secrets that resources were created with."""
+        mask_in_log(self)
         self.users = 0
 
     def get_resource(self, name: str, type: ResourceType) -> Any:
+        """What other resources receive: a function that is declared as a tool is a tool, which may also be called like the
+        function."""
+        if type is not ResourceType.TOOL:
+            return self._get(name, type)
+        tool: Any = self.get_tool(name)
+        call: Any = getattr(tool, "call", None)
+        is_function = not callable(tool) and callable(getattr(tool, "func", None))
+        return FunctionToolView(tool, "call", call) if is_function else tool
+
+    def _get(self, name: str, type: ResourceType) -> Any:
         found = self._made.get((type, name))
         if found is not None:
             return found
@@ -61,15 +80,30 @@ class ResourceCache:
             found = self._made.get((type, name))
             return self._make(name, type) if found is None else found
 
+    def names(self, type: ResourceType) -> list[str]:
+        return list(self._plan.resource_providers.get(type, {}))
+
     def get_tool(self, name: str) -> Any:
-        """A tool, also if the resource is a plain function."""
-        found = self.get_resource(name, ResourceType.TOOL)
-        if hasattr(found, "call") or not callable(found):
+        """A tool that can be called in any form, also if the resource is a plain function."""
+        found = self._tools.get(name)
+        if found is not None:
+            return found
+        found = self._get(name, ResourceType.TOOL)
+        if not hasattr(found, "call") and not callable(found):
             return found
         with self._lock:
             if name not in self._tools:
                 self._tools[name] = self._make_tool(name, found)
             return self._tools[name]
+
+    def _agent_as_tool(self, name: str, kind: ResourceType) -> Any:
+        """The tool with which a model calls a sub-agent."""
+        agents = self._plan.resource_providers.get(ResourceType.AGENT, {})
+        return (
+            self._make_tool(name, agents[name].instance)
+            if kind is ResourceType.TOOL and name in agents
+            else None
+        )
 
     def show_in(self, metrics: MetricGroup) -> None:
         """Shows in the group how many calls wait for which model."""
@@ -81,7 +115,11 @@ class ResourceCache:
     def _make(self, name: str, kind: ResourceType) -> Any:
         provider = self._plan.resource_providers.get(kind, {}).get(name)
         if provider is None:
-            raise self._unknown(name, kind)
+            offered = self._agent_as_tool(name, kind) or self._offered(name, kind)
+            if offered is None:
+                raise self._unknown(name, kind)
+            self._made[(kind, name)] = offered
+            return offered
         label = f"{kind.value} {name!r}"
         if label in self._making:
             circle = " -> ".join([*self._making[self._making.index(label) :], label])
@@ -107,6 +145,15 @@ class ResourceCache:
         finally:
             self._making.pop()
 
+    def _offered(self, name: str, kind: ResourceType) -> Any:
+        """A tool or prompt that the agent does not define, but that its MCP servers may have; None without servers. They are
+        asked when it is first used: a server that is down must not fail actions that do not need it."""
+        if kind not in (ResourceType.TOOL, ResourceType.PROMPT):
+            return None
+        names = self._plan.resource_providers.get(ResourceType.MCP_SERVER, {})
+        servers = [self.get_resource(server, ResourceType.MCP_SERVER) for server in names]
+        return servers[0].offered(name, kind, servers) if servers else None
+
     def _create(self, provider: ResourceProvider) -> Any:
         descriptor = provider.descriptor
         limits = ModelLimits()
@@ -114,11 +161,17 @@ class ResourceCache:
             made = provider.instance
         else:
             arguments = descriptor.arguments
-            if provider.type in _LIMITED:
+            if provider.type in LIMITED:
                 label, own = f"{provider.type.value} {provider.name!r}", _parameters(descriptor.clazz)
                 limits, arguments = ModelLimits.taken_from(label, arguments, own)
-            _check_names(descriptor.clazz, arguments)
+            problem = unknown_argument(descriptor.clazz, arguments)
+            if problem is not None:
+                raise InvalidArgument(problem.message, way_out=problem.way_out)
             made = descriptor.clazz(**{name: self._revealed(value) for name, value in arguments.items()})
+            if isinstance(made, Resource):
+                made.secret_origins = {
+                    name: value.origin for name, value in arguments.items() if isinstance(value, Secret)
+                }
         if hasattr(made, "open"):
             made.resource_context = self
             try:
@@ -131,7 +184,7 @@ class ResourceCache:
 
     def _limited(self, provider: ResourceProvider, made: Any, limits: ModelLimits) -> Any:
         """Calls of connections are throttled when their service asks for it, whether or not they have limits."""
-        method = _LIMITED.get(provider.type)
+        method = LIMITED.get(provider.type)
         talks = provider.type in _CONNECTIONS or (
             # A user's own model, without a connection that would do it.
             provider.type is not ResourceType.TOOL and not hasattr(made, "connection")
@@ -152,8 +205,9 @@ class ResourceCache:
         """The argument with references to secrets replaced by their values, also inside dictionaries and lists."""
         if isinstance(value, Secret):
             found = value.resolve()
-            if found:
-                self.secrets.add(found)
+            if found.strip():
+                # Whoever sends it leaves out a line break at its end.
+                self.secrets.add(found.strip())
             return found
         if value.__class__ is dict:
             return {name: self._revealed(item) for name, item in value.items()}
@@ -172,7 +226,7 @@ class ResourceCache:
     def _masked(self, text: str) -> str:
         return mask(text, self.secrets)
 
-    def _unknown(self, name: str, kind: ResourceType) -> ResourceFailed:
+    def _unknown(self, name: str, kind: ResourceType) -> UnknownResource:
         named = self._plan.resource_providers.get(kind, {})
         hint = did_you_mean(name, named)
         known = ", ".join(map(repr, named)) or "none"
@@ -180,7 +234,7 @@ class ResourceCache:
         cause = (
             f"there is a {elsewhere[0]} of that name" if elsewhere else f"its {kind.value} resources: {known}"
         )
-        return ResourceFailed(
+        return UnknownResource(
             f"agent {self._plan.name!r} has no {kind.value} named {name!r}{hint}",
             cause=cause,
             way_out=f"declare it in the agent or with add_resource({name!r}, ResourceType.{kind.name}, …)",
@@ -194,6 +248,7 @@ class ResourceCache:
             for (kind, name), made in reversed(self._made.items()):
                 _close(kind, name, unwrapped(made))
             self._made.clear()
+            self._tools.clear()
             self._gates.clear()
 
 
@@ -202,21 +257,6 @@ def _parameters(clazz: type[Any]) -> list[str]:
         return list(inspect.signature(clazz).parameters)
     except (TypeError, ValueError):
         return []
-
-
-def _check_names(clazz: type[Any], arguments: Iterable[str]) -> None:
-    """Raises for an argument that the class does not accept; suggests the closest one."""
-    try:
-        parameters = inspect.signature(clazz).parameters
-    except (TypeError, ValueError):
-        return
-    if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
-        return
-    for name in arguments:
-        if name not in parameters:
-            raise InvalidArgument(
-                f"{clazz.__name__} takes no argument {name!r}{did_you_mean(name, parameters)}"
-            )
 
 
 def _close(kind: ResourceType, name: str, made: Any) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from emberflow.operators.admission.gate import Gate
+from emberflow.operators.agents.resources.token_estimates import estimated_tokens
+from emberflow.operators.time_limit import held_limit
 
 _OWN = ("view_of", "view_method", "view_answer")
 
@@ -67,25 +69,40 @@ def unwrapped(found: Any) -> Any:
 
 
 def admitted(found: Any, method: str, gate: Gate) -> Any:
-    """The resource, with a method whose calls wait at the gate. A blocking method cannot wait there."""
-    call: Any = getattr(found, method, None)
-    if not inspect.iscoroutinefunction(call):
+    """The resource, with a method whose calls wait at the gate. A blocking method cannot wait there: it gets an attribute
+    `admit`, for a caller that awaits it on a thread."""
+    if not callable(getattr(found, method, None)):
         return found
+    call: Any = getattr(found, method)
     guesses = TokenGuess()
 
-    async def through_the_gate(*args: Any, **kwargs: Any) -> Any:
-        async def make() -> Any:
-            return await call(*args, **kwargs)
-
+    async def admit(make: Callable[[], Awaitable[Any]], asked_with: Any) -> Any:
         if gate.limits.tokens_per_minute is None:
             return await gate.call(make)
-        asked = text_tokens((args, kwargs))
+        asked = estimated_tokens(asked_with)
         return await gate.call(make, tokens=asked + guesses.answer, used=guesses.reader(asked))
 
-    return ResourceView(found, method, through_the_gate)
+    async def through_the_gate(*args: Any, **kwargs: Any) -> Any:
+        # Of a tool. A model that a tool calls is part of what the tool may take.
+        limit = held_limit() if method == "call" else None
 
+        async def make() -> Any:
+            if limit is not None:
+                limit.go_on()
+            return await call(*args, **kwargs)
 
-CHARACTERS_PER_TOKEN = 4
+        try:
+            return await admit(make, (args, kwargs))
+        finally:
+            if limit is not None:
+                limit.go_on()
+
+    def at_once(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    vars(at_once)["admit"] = admit
+    is_async = inspect.iscoroutinefunction(call)
+    return ResourceView(found, method, through_the_gate if is_async else at_once)
 
 
 class TokenGuess:
@@ -95,24 +112,12 @@ class TokenGuess:
         self.answer = 0.0
 
     def reader(self, asked: float) -> Callable[[Any], float]:
-        """The tokens of a call: as reported in its answer, else estimated from the length of its texts."""
+        """The tokens of a call: as reported in its answer, else estimated from the length of its text."""
 
         def read(answer: Any) -> float:
             usage: Any = getattr(answer, "usage", None)
-            used = asked + text_tokens(answer) if usage is None else float(usage.total_tokens)
+            used = asked + estimated_tokens(answer) if usage is None else float(usage.total_tokens)
             self.answer += (max(0.0, used - asked) - self.answer) * 0.2
             return used
 
         return read
-
-
-def text_tokens(value: Any) -> float:
-    """The approximate number of tokens in the texts of a request."""
-    if isinstance(value, str):
-        return len(value) / CHARACTERS_PER_TOKEN
-    if isinstance(value, dict):
-        return sum(map(text_tokens, value.values()))  # pyright: ignore[reportUnknownArgumentType]
-    if isinstance(value, list | tuple):
-        return sum(map(text_tokens, value))  # pyright: ignore[reportUnknownArgumentType]
-    content: Any = getattr(value, "content", None)
-    return text_tokens(content) if isinstance(content, str) else 0.0

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,16 @@ from emberflow.errors import InvalidArgument
 
 
 def names_of(*paths: Path) -> list[str]:
-    return zipfile.ZipFile(io.BytesIO(make_archive([str(path) for path in paths])[0])).namelist()
+    archive, _ = make_archive([str(path) for path in paths])
+    return zipfile.ZipFile(io.BytesIO(zlib.decompress(archive))).namelist()
+
+
+def test_a_session_with_sparks_defaults_accepts_the_archive() -> None:
+    """1 MB, less what the rest of a function takes, and with room for a program. Measured in a process of its own: an
+    archive also takes the modules of its program, which here are tests."""
+    code = "from emberflow.engines.spark.driver.shipping import make_archive; print(len(make_archive()[0]))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert int(printed) < 850 * 1024
 
 
 def test_files_folders_and_archives_of_modules_are_sent(tmp_path: Path) -> None:

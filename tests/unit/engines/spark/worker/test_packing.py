@@ -51,6 +51,7 @@ def test_records_are_sent_to_the_group_of_their_key_in_order() -> None:
 def test_batches_with_and_without_timestamps_and_watermarks_may_follow_each_other(order: Any) -> None:
     """A shorter column would lose the last records of the packet."""
     batches = [keyed("a"), keyed("a", stamps=[1]), keyed("a", stamps=[2], marks=[0]), keyed("a", marks=[1])]
+    batches[order[1]].origins = [("reader", "1")]
     made = packer()
     for number in order:
         made.on_batch(batches[number])
@@ -60,6 +61,7 @@ def test_batches_with_and_without_timestamps_and_watermarks_may_follow_each_othe
         (MIN_WATERMARK, MIN_WATERMARK, 0, 1)[number] for number in order
     ]
     assert len(packet.batch.values) == len(packet.batch.keys or ()) == 4
+    assert packet.batch.origins == [None, ("reader", "1"), None, None]
 
 
 def test_a_watermark_reaches_every_group() -> None:

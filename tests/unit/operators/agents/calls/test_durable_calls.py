@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from emberflow.errors import InvalidArgument, RecordedError, ReplayMismatch
+from emberflow.events.run_ids import CallId
 from emberflow.operators.agents.calls.durable_calls import (
     RAISED,
     RETURNED,
@@ -83,6 +84,27 @@ def test_a_mismatch_may_restart_from_there() -> None:
     world.asked.clear()
     asyncio.run(three(calls(log, restarts=True), "axc"))
     assert world.asked == [("x",), ("c",)]
+
+
+def test_a_mismatch_in_a_branch_of_a_branch_restarts_everything_after_it() -> None:
+    log, world = MemoryLog(), World()
+
+    async def nested(action: ActionCalls, names: str) -> None:
+        await make(action, world, names[0])
+        outer = action.branch()
+        inner = outer.branch()
+        for name in names[1:4]:
+            await make(inner, world, name)
+        await make(outer, world, names[4])
+        await make(action, world, names[5])
+
+    asyncio.run(nested(calls(log), "abcdef"))
+    ids = [call_id.removeprefix("step/run/1/") for call_id in log.records]
+    assert ids == ["1", "2", "2.1.2", "2.1.3", "2.2", "3"]
+    assert [str(CallId.parse(call_id)) for call_id in log.records] == list(log.records)
+    world.asked.clear()
+    asyncio.run(nested(calls(log, restarts=True), "abxdef"))
+    assert world.asked == [("x",), ("d",), ("e",), ("f",)]
 
 
 def test_a_call_that_raised_raises_again() -> None:

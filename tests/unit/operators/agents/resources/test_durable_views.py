@@ -28,7 +28,7 @@ from emberflow.agents import (
     RunnerContext,
     Tool,
 )
-from emberflow.agents.chat_model import BaseChatModelConnection
+from emberflow.agents.models.chat_model import BaseChatModelConnection
 from emberflow.errors import ActionFailed, BudgetExceeded, ReplayMismatch
 from emberflow.operators.agents.resources.durable_views import inside_a_call
 from emberflow.plan.agents.options import ReplayMismatchHandling
@@ -232,6 +232,7 @@ def test_a_view_equals_the_resource_except_for_its_calls() -> None:
 def test_prompt_arguments_and_messages_pass_through() -> None:
     async def act(event: InputEvent, ctx: RunnerContext) -> None:
         said = await ctx.chat("gpt", [ChatMessage(content="hi")], prompt_args={"who": "Ann"}, top_p=1)
+        assert said.usage is not None
         ctx.send_event(OutputEvent((said.content, said.usage.total_tokens)))
 
     found = run_agent(agent(act, prompt=Prompt.from_text("for {who}")), [0]).outputs

@@ -14,6 +14,7 @@ from emberflow.agents import (
     Agent,
     AgentPlan,
     AgentsExecutionEnvironment,
+    ChatModel,
     InputEvent,
     OutputEvent,
     Resource,
@@ -22,10 +23,18 @@ from emberflow.agents import (
     RunnerContext,
     Secret,
 )
-from emberflow.errors import ActionFailed, InvalidAgent, ResourceFailed, StepFailed
+from emberflow.errors import (
+    ActionFailed,
+    InvalidAgent,
+    InvalidArgument,
+    ResourceFailed,
+    StepFailed,
+    UnknownResource,
+)
 from emberflow.operators.agents.resources import resource_cache
 from emberflow.operators.agents.resources.resource_cache import ResourceCache
 from emberflow.streams import MapFunction
+from emberflow.testing import run_agent
 
 CONNECTION, MODEL = ResourceType.CHAT_MODEL_CONNECTION, ResourceType.CHAT_MODEL
 
@@ -285,3 +294,50 @@ def test_a_function_that_fails_to_close_does_not_keep_others_open() -> None:
     with pytest.raises(StepFailed, match="close"):
         env.execute("closing")
     assert history == ["open", "close"]
+
+
+class Keyed(Resource):
+    def __init__(self, api_key: str, ca: str = "") -> None:
+        self.api_key = api_key
+
+    def open(self) -> None:
+        self.seen = dict(self.secret_origins)
+
+
+def test_a_resource_knows_where_its_secrets_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYKEY", "k-123")
+    key = tmp_path / "key"
+    key.write_text("k-456")
+    for secret, origin in (
+        (Secret("MYKEY"), "the variable MYKEY"),
+        (Secret(file=str(key)), f"the file '{key}'"),
+    ):
+        agent = Agent("a").add_action("act", [InputEvent], lambda event, ctx: None)
+        agent.add_resource("keyed", MODEL, ResourceDescriptor(clazz=Keyed, api_key=secret, ca="x"))
+        made = ResourceCache(AgentPlan.from_agent(agent)).get_resource("keyed", MODEL)
+        assert made.seen == {"api_key": origin}
+        assert "secret_origins" not in made.model_dump()
+
+
+def test_a_refused_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYKEY", "k-123")
+    service = ChatModel.openai("m", api_key=Secret("MYKEY"), base_url="http://localhost:1/v1")
+    agent = (
+        Agent("a").add_action("act", [InputEvent], lambda event, ctx: None).add_resource("m", MODEL, service)
+    )
+    made = ResourceCache(AgentPlan.from_agent(agent)).get_resource("m", CONNECTION)
+    assert made._key_from == "the variable MYKEY"
+
+
+def test_an_argument_that_does_not_exist_is_no_fault_of_an_input() -> None:
+    agent = with_model().add_resource("bad", MODEL, ResourceDescriptor(clazz=Model, conection="connection"))
+    agent.add_action("use", [InputEvent], lambda event, ctx: ctx.get_resource("bad", MODEL))
+    with pytest.raises(InvalidArgument, match="no argument 'conection'; did you mean 'connection'") as failed:
+        run_agent(agent, [0])
+    assert failed.value.way_out == "its arguments are connection"
+    agent = Agent("a").add_action("act", [InputEvent], lambda event, ctx: ctx.call_tool("nope"))
+    with pytest.raises(UnknownResource) as unknown:
+        run_agent(agent, [0])
+    assert "ON_ERROR" not in unknown.value.way_out

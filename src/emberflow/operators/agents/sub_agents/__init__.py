@@ -1,0 +1,1 @@
+"""Agents that other agents call inside their actions."""
