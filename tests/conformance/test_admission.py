@@ -51,11 +51,20 @@ def test_a_service_that_says_too_many_is_called_less_often(host: Host) -> None:
         assert sorted(host.run(lambda env: questions(env, count, agent))) == answers(count)
     assert sorted(item.question for item in service.taken) == sorted(f"q{n}" for n in range(count))
     assert service.turned_away, "the limit was not known in advance"
-    learnt_at = service.turned_away[0].at_s + 3
-    later = [item for item in service.requests if item.begun_s >= learnt_at]
-    assert later
+    later = repeated(service.requests)
     assert busiest(later, 2.0) <= 2 * rate * 1.1 + 10
-    assert sum(not item.taken for item in later) <= 0.15 * len(later)
+    assert sum(not item.taken for item in later) <= 0.15 * count
+
+
+def repeated(requests: Sequence[Request]) -> list[Request]:
+    """All but the first request of each question: those may have been made before anything was known about the limit, on a
+    busy machine also long after the first 429."""
+    known, found = set[str](), list[Request]()
+    for item in sorted(requests, key=lambda item: item.begun_s):
+        if item.question in known:
+            found.append(item)
+        known.add(item.question)
+    return found
 
 
 @on_every_host(hosts=[LOCAL_2])

@@ -148,10 +148,9 @@ class LimitState:
             if self.began_at is None:
                 self.began_at = now
             self._count(now, count)
-        elif count and epoch == self.epoch - 1 and self.rate is not None:
+        elif count and epoch == self.epoch - 1:
             self._count(self.throttled_at, count)
-            known = MARGIN * self._learnt()
-            self._set_rate(max(self.rate, min(known, self.rate_goal)))
+            self._learn_late(self._learnt())
 
     def throttle(self, limits: ModelLimits, now: float, epoch: int, retry_after_s: float | None) -> float:
         """The service has said "too many". Pauses all processes; returns for how long."""
@@ -181,12 +180,23 @@ class LimitState:
         self.began_at = None
         return asked_s
 
+    def _learn_late(self, learnt: float) -> None:
+        """Calls that the service had accepted before the last 429 ended after it, or were reported later by their process."""
+        nothing_learnt = self.rate is None and self.rate_goal == 0
+        if self.rate is None and not nothing_learnt:
+            # The limit has been lifted since.
+            return
+        if nothing_learnt:
+            self.searching = self.asked_s < SURE_S
+        self.rate_goal = max(self.rate_goal, 2 * learnt)
+        self._set_rate(max(self.rate or 0.0, MARGIN * learnt))
+
     def _lower_rate(self, learnt: float, known: float | None, *, sure: bool) -> None:
         self.searching = False
         if known is None:
+            self.rate_goal = 2 * learnt
             if learnt > 0:
                 self.searching = not sure
-                self.rate_goal = 2 * learnt
                 self._set_rate(MARGIN * learnt)
             return
         self.rate_goal = 2 * known

@@ -137,6 +137,28 @@ def test_successes_that_another_process_reports_late_count() -> None:
     assert after == pytest.approx(1.5 * before)
 
 
+def test_a_rate_is_learned_from_calls_that_end_after_the_first_429() -> None:
+    """The first 429 of a burst often comes before the first answer; the second burst must not be half of the first."""
+    state = LimitState()
+    state.throttle(NONE, 100.5, 0, 1.0)
+    assert state.request_rate(NONE) is None
+    for _ in range(10):
+        state.succeeded(100.9, 0, 1)
+    assert state.request_rate(NONE) == pytest.approx(0.9 * 10 / (1 + 1)), "ten in a second, and a second's pause"
+    after_calls(state, NONE, 102.0, 1)
+    assert state.request_rate(NONE) == pytest.approx(1.25 * 4.5), "a burst says little about the steady rate"
+
+
+def test_calls_that_end_after_a_limit_was_lifted_do_not_bring_it_back() -> None:
+    state = LimitState()
+    state.succeeded(100.0, 0, 10)
+    state.throttle(NONE, 100.5, 0, 1.0)
+    after_calls(state, NONE, 110.0, 200)
+    assert state.request_rate(NONE) is None
+    state.succeeded(2_000.0, 0, 5)
+    assert state.request_rate(NONE) is None
+
+
 def test_without_a_requested_time_the_pause_grows() -> None:
     state = LimitState()
     waits = [state.throttle(NONE, 100.0, epoch, None) for epoch in range(9)]
