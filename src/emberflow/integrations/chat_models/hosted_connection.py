@@ -18,9 +18,9 @@ from emberflow.agents.models.service_failure import (
     unreadable,
 )
 from emberflow.errors import EmberflowError, ResourceFailed
+from emberflow.integrations.chat_models.http_transport import transport_settings, trusting
 from emberflow.integrations.chat_models.loop_clients import LoopClients
 from emberflow.integrations.chat_models.openai_format import Unreadable
-from emberflow.integrations.chat_models.wide_pool import pool_settings, trusting
 
 TIMEOUT_S = 600.0
 
@@ -82,7 +82,7 @@ class HostedChatModelConnection(BaseChatModelConnection):
             "max_retries": self.max_retries,
             "default_headers": self.default_headers,
             "http_client": self._sdk().DefaultAsyncHttpxClient(
-                timeout=timeout, **pool_settings(httpx2, self.ca_file)
+                timeout=timeout, **transport_settings(httpx2, self.ca_file)
             ),
         }
 

@@ -27,10 +27,10 @@ from emberflow.agents.models.service_failure import (
 )
 from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidArgument
+from emberflow.integrations.chat_models.http_transport import transport_settings, trusting
 from emberflow.integrations.chat_models.loop_clients import LoopClients
 from emberflow.integrations.chat_models.openai_format import Unreadable, tool_data, usage_args
 from emberflow.integrations.chat_models.settings import checked_settings
-from emberflow.integrations.chat_models.wide_pool import pool_settings, trusting
 
 Data = dict[str, Any]
 
@@ -162,7 +162,7 @@ class OllamaChatModelConnection(BaseChatModelConnection):
             host=self.base_url,
             timeout=self.request_timeout or None,
             headers=self.default_headers,
-            **pool_settings(httpx, self.ca_file),
+            **transport_settings(httpx, self.ca_file),
         )
 
     def __repr__(self) -> str:

@@ -144,7 +144,9 @@ def test_a_rate_is_learned_from_calls_that_end_after_the_first_429() -> None:
     assert state.request_rate(NONE) is None
     for _ in range(10):
         state.succeeded(100.9, 0, 1)
-    assert state.request_rate(NONE) == pytest.approx(0.9 * 10 / (1 + 1)), "ten in a second, and a second's pause"
+    assert state.request_rate(NONE) == pytest.approx(0.9 * 10 / (1 + 1)), (
+        "ten in a second, and a second's pause"
+    )
     after_calls(state, NONE, 102.0, 1)
     assert state.request_rate(NONE) == pytest.approx(1.25 * 4.5), "a burst says little about the steady rate"
 
