@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any
 from urllib.request import getproxies
@@ -17,6 +18,7 @@ from urllib.request import getproxies
 from emberflow.errors import ResourceFailed, describe_cause
 
 IDLE_S = 30.0
+_LONGEST_HEADER = 65_536
 _SET_BY_THE_CLIENT = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -47,13 +49,12 @@ def trusting(ca_file: str) -> ssl.SSLContext:
     ) from problem
 
 
-def _transport(httpx: Any, verify: ssl.SSLContext) -> Any:
+def _translation(httpx: Any) -> Callable[[], AbstractContextManager[None]]:
+    """What aiohttp raises, as the client expects it."""
     import aiohttp
-    import yarl
 
     @contextlib.contextmanager
     def translated() -> Generator[None]:
-        """What aiohttp raises, as the client expects it."""
         try:
             yield
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
@@ -66,8 +67,12 @@ def _transport(httpx: Any, verify: ssl.SSLContext) -> Any:
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.RemoteProtocolError(str(error)) from error
 
+    return translated
+
+
+def _body_class(httpx: Any, translated: Callable[[], AbstractContextManager[None]]) -> Any:
     class _Body(httpx.AsyncByteStream):
-        def __init__(self, response: aiohttp.ClientResponse) -> None:
+        def __init__(self, response: Any) -> None:
             self._response = response
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -78,6 +83,16 @@ def _transport(httpx: Any, verify: ssl.SSLContext) -> Any:
         async def aclose(self) -> None:
             # The connection is used again if the response has been read to its end, and is closed otherwise.
             self._response.release()
+
+    return _Body
+
+
+def _transport(httpx: Any, verify: ssl.SSLContext) -> Any:
+    import aiohttp
+    import yarl
+
+    translated = _translation(httpx)
+    body_class = _body_class(httpx, translated)
 
     class _Transport(httpx.AsyncBaseTransport):
         def __init__(self) -> None:
@@ -90,6 +105,8 @@ def _transport(httpx: Any, verify: ssl.SSLContext) -> Any:
                     cookie_jar=aiohttp.DummyCookieJar(),
                     auto_decompress=False,
                     skip_auto_headers=_SET_BY_THE_CLIENT,
+                    max_line_size=_LONGEST_HEADER,
+                    max_field_size=_LONGEST_HEADER,
                 )
             return self._session
 
@@ -106,7 +123,9 @@ def _transport(httpx: Any, verify: ssl.SSLContext) -> Any:
                         total=None, sock_connect=limits.get("connect"), sock_read=limits.get("read")
                     ),
                 )
-            return httpx.Response(response.status, headers=list(response.raw_headers), stream=_Body(response))
+            return httpx.Response(
+                response.status, headers=list(response.raw_headers), stream=body_class(response)
+            )
 
         async def aclose(self) -> None:
             session, self._session = self._session, None
