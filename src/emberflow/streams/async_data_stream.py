@@ -13,6 +13,7 @@ from emberflow.plan.specs import AsyncSpec
 from emberflow.streams.async_retries import AsyncRetryStrategy, retries_of
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions.function import AsyncFunction
+from emberflow.streams.functions.methods import check_object
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -131,6 +132,7 @@ def _overrides_timeout(function: Any) -> bool:
 
 
 def _call(function: Any) -> Callable[[Any], Awaitable[Any]]:
+    check_object(function, "async_invoke", "an asynchronous step")
     invoke = getattr(function, "async_invoke", None)
     if invoke is not None:
         return invoke

@@ -12,10 +12,7 @@ from emberflow.errors import InvalidArgument, NotSupported
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.output_tag import OutputTag
 from emberflow.events.types.object_types import declared_type
-from emberflow.events.types.type_information import (
-    PickledBytesTypeInfo,
-    TypeInformation,
-)
+from emberflow.events.types.type_information import PickledBytesTypeInfo, TypeInformation
 from emberflow.plan.graphs.declared_types import common_type
 from emberflow.plan.graphs.partitioning import BY_CHANNEL, Partitioner, PartitionerKind, PartitionSpec
 from emberflow.plan.graphs.stream_graph import StreamEdge
@@ -301,6 +298,8 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
     def add_sink(self, sink_func: SinkFunction[T] | Sink[T] | Callable[[T], object]) -> DataStreamSink:
         """Calls a `SinkFunction` or a plain `function(value)` for every record, at least once; or writes to a `Sink`."""
         given: Any = sink_func
+        if not isinstance(sink_func, Sink):
+            method_of(given, "invoke", "add_sink()")
         return self.sink_to(given if isinstance(sink_func, Sink) else FunctionSink(given))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:

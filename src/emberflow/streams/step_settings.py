@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from emberflow.errors import InvalidArgument, NotSupported
+from emberflow.streams.missing_steps import ExplainsMissingSteps
 from emberflow.streams.settings.parallelism import checked_max_parallelism, checked_parallelism
 from emberflow.streams.slot_sharing import SlotSharingGroup
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from emberflow.streams.settings.execution_config import ExecutionConfig
 
 
-class StepSettings:
+class StepSettings(ExplainsMissingSteps):
     """Base of `DataStream` and `DataStreamSink`."""
 
     def __init__(self, env: StreamExecutionEnvironment) -> None:

@@ -16,7 +16,7 @@ from emberflow.plan.window_specs import WindowSpec
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions.aggregations import Aggregation, Field
 from emberflow.streams.functions.function import AggregateFunction, ReduceFunction
-from emberflow.streams.functions.methods import method_of
+from emberflow.streams.functions.methods import check_object, method_of
 from emberflow.streams.functions.window_functions import (
     AnyWindowFunction,
     can_merge,
@@ -24,6 +24,7 @@ from emberflow.streams.functions.window_functions import (
     shares_panes,
 )
 from emberflow.streams.keyed_stream import KeyedStream
+from emberflow.streams.missing_steps import ExplainsMissingSteps
 from emberflow.streams.program.declared_fields import check_field
 from emberflow.windowing.assigners import MergingWindowAssigner, WindowAssigner
 from emberflow.windowing.evictors import Evictor
@@ -49,6 +50,7 @@ class WindowSettings:
 
     def spec(self, *, reduce: Any = None, aggregate: Any = None, process: Any = None) -> WindowSpec:
         """The step; raises `InvalidArgument` for a function that windows of this kind cannot use."""
+        check_object(aggregate, "add", "aggregate()")
         merging = isinstance(self.assigner, MergingWindowAssigner)
         if aggregate is not None and merging and not can_merge(aggregate):
             raise InvalidArgument(
@@ -69,10 +71,11 @@ class WindowSettings:
         )
 
 
-class WindowOptions:
+class WindowOptions(ExplainsMissingSteps):
     """Trigger, evictor and lateness: what keyed windows and those of `window_all()` have in common."""
 
     def __init__(self, assigner: Any) -> None:
+        check_object(assigner, "assign_windows", "window()", made_by=".of")
         if not callable(getattr(assigner, "assign_windows", None)):
             raise InvalidArgument(
                 f"window() needs a window assigner, not {assigner!r}",

@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from emberflow.errors import InvalidArgument
 from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo, TypeInformation
+from emberflow.plan.specs import function_name
 
 
 def method_of(function: Any, method: str, where: str) -> Callable[..., Any]:
     """`function.method` of a function object, or the callable itself."""
     found = getattr(function, method, None)
-    if callable(found):
-        return found
-    if callable(function):
-        return function
-    raise InvalidArgument(
-        f"{where} needs a function or an object with a {method}() method, not {function!r}",
-        way_out="pass e.g. a lambda",
+    if not callable(found):
+        found = function
+    if not callable(found):
+        raise InvalidArgument(
+            f"{where} needs a function or an object with a {method}() method, not {function!r}",
+            way_out="pass e.g. a lambda",
+        )
+    check_called_here(function, found, method, where)
+    return found
+
+
+def check_called_here(function: Any, called: Any, method: str, where: str) -> None:
+    """Raises InvalidArgument for a coroutine function, whose result would be a coroutine, and for a class instead of an
+    object of it."""
+    check_object(function, method, where)
+    if _is_coroutine_function(called):
+        raise InvalidArgument(
+            f"{where} calls its function without awaiting it, and {function_name(called)} is a coroutine function",
+            way_out="use AsyncDataStream.unordered_wait() for calls that wait, or write a plain `def`",
+        )
+
+
+def check_object(function: Any, method: str, where: str, made_by: str = "") -> None:
+    """Raises InvalidArgument for a class whose `method` needs an object; `made_by` is how one is created, if not by the class
+    itself."""
+    if isinstance(function, type) and inspect.isfunction(inspect.getattr_static(function, method, None)):
+        raise InvalidArgument(
+            f"{where} needs an object, not the class {function.__name__}",
+            way_out=f"create one: {function.__name__}{made_by}(…)",
+        )
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    of_object = inspect.getattr_static(function, "__call__", None)
+    return any(
+        inspect.iscoroutinefunction(item) or inspect.isasyncgenfunction(item)
+        for item in (function, of_object)
     )
 
 

@@ -17,6 +17,7 @@ from emberflow.streams.functions.function import (
     ProcessWindowFunction,
     WindowFunction,
 )
+from emberflow.streams.functions.methods import check_called_here
 
 IN = TypeVar("IN")
 OUT = TypeVar("OUT")
@@ -86,30 +87,29 @@ class _AllPlain(_Wrapped):
 
 def keyed_function(function: Any) -> Any:
     """A window function of a keyed stream, as `process(key, context, elements)`."""
+    if function is not None:
+        _check_window_function(function)
     if function is None or hasattr(function, "process"):
         return function
-    if hasattr(function, "apply"):
-        return _Applied(function)
-    if callable(function):
-        return _Plain(function)
-    raise _no_function(function)
+    return _Applied(function) if hasattr(function, "apply") else _Plain(function)
 
 
 def all_function(function: Any) -> Any:
     """A window function of `window_all()`, in the same form."""
     if function is None:
         return None
+    _check_window_function(function)
     if hasattr(function, "process"):
         return _AllProcessed(function)
-    if hasattr(function, "apply"):
-        return _AllApplied(function)
-    if callable(function):
-        return _AllPlain(function)
-    raise _no_function(function)
+    return _AllApplied(function) if hasattr(function, "apply") else _AllPlain(function)
 
 
-def _no_function(function: Any) -> InvalidArgument:
-    return InvalidArgument(f"a window function needs process() or apply(), which {function!r} lacks")
+def _check_window_function(function: Any) -> None:
+    method = "process" if hasattr(function, "process") else "apply"
+    called = getattr(function, method, function)
+    if not callable(called):
+        raise InvalidArgument(f"a window function needs process() or apply(), which {function!r} lacks")
+    check_called_here(function, called, method, "a window")
 
 
 _MERGE: Any = AggregateFunction[Any, Any, Any].merge
