@@ -58,6 +58,11 @@ class Chat:
         return [item for item in self.messages[self.given :] if item.role is MessageRole.ASSISTANT]
 
     @property
+    def _corrections(self) -> int:
+        """How many replies were sent back, in the whole chat: tools that are called in between do not start the count over."""
+        return sum(item.role is MessageRole.USER for item in self.messages[self.given :])
+
+    @property
     def offered(self) -> dict[str, Any] | None:
         """The tools that the model may call, by name; None if that is not known."""
         return offered_tools(self.calls.resource(self.model, ResourceType.CHAT_MODEL))
@@ -66,7 +71,6 @@ class Chat:
         """The model's next message, which asks for tools or is the final answer; a final answer has the typed value in its
         `extra_args[STRUCTURED_OUTPUT]`. Raises StepLimitReached, OutputMismatch, ModelRefused and what the model's service
         raises."""
-        corrections = self.calls.config.get(AgentExecutionOptions.CHAT_MAX_CORRECTIONS)
         while True:
             reply = _with_ids(with_refusal(await self._ask()))
             self.messages.append(reply)
@@ -82,10 +86,13 @@ class Chat:
             except OutputMismatch as problem:
                 if is_cut(reply):
                     raise cut_output(reply, self.model, self.schema.name) from None
-                if corrections <= 0:
+                if self._corrections >= self.calls.config.get(AgentExecutionOptions.CHAT_MAX_CORRECTIONS):
                     raise
-                corrections -= 1
                 self.messages.append(ChatMessage(content=problem.for_model))
+
+    def _no_answer(self) -> str:
+        name = "the output type" if self.schema is None else self.schema.name
+        return f"its last reply does not fit {name}: {self.replies[-1].content[:200]!r}"
 
     def _typed(self, reply: ChatMessage) -> ChatMessage:
         """An answer together with its typed value."""
@@ -116,9 +123,10 @@ class Chat:
     async def _ask(self) -> ChatMessage:
         limit = self.max_steps or self.calls.config.get(AgentExecutionOptions.CHAT_MAX_STEPS)
         if len(self.replies) >= limit:
+            tools = _tool_names(self.replies[-1])
             raise StepLimitReached(
                 f"the chat with the model {self.model!r} has no final answer after {limit:,} calls of the model",
-                cause=f"its last reply asked for {_tool_names(self.replies[-1]) or 'nothing'}",
+                cause=f"its last reply asked for {tools}" if tools else self._no_answer(),
                 way_out="give it a clearer task or fewer tools, or raise max_steps or the option 'chat.max-steps'",
             )
         return await call_model(

@@ -155,6 +155,23 @@ def test_corrections_are_bounded(form: Form) -> None:
 
 
 @in_every_form
+def test_corrections_are_counted_over_the_whole_chat(form: Form) -> None:
+    again = [wants(tool_call("add", a=1, b=2)), "never JSON"] * 20
+    agent = form([When(reply=again)], name="scripted", output=Total)
+    with pytest.raises(OutputMismatch, match="does not fit Total"):
+        run_agent(agent, ["1 + 2?"], options={AgentExecutionOptions.CHAT_MAX_CORRECTIONS: 2})
+    assert len(asked("scripted")) == 6
+
+
+@in_every_form
+def test_a_chat_that_ends_with_a_reply_that_does_not_fit_says_so(form: Form) -> None:
+    agent = form([When(reply="never JSON")], name="scripted", output=Total, max_steps=2)
+    with pytest.raises(StepLimitReached) as error:
+        run_agent(agent, ["1 + 2?"])
+    assert error.value.cause == "its last reply does not fit Total: 'never JSON'"
+
+
+@in_every_form
 def test_a_model_that_never_answers_is_stopped(form: Form) -> None:
     agent = form([When(reply=[wants(tool_call("add", a=1, b=2))] * 10)], name="scripted", max_steps=3)
     with pytest.raises(StepLimitReached, match="no final answer after 3 calls of the model") as error:
