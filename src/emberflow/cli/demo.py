@@ -6,23 +6,32 @@ import argparse
 from typing import Any
 
 from emberflow.cli.exit_codes import EXIT_CODES_HELP
+from emberflow.cli.subcommands import add_command
+
+EPILOG = f"""\
+examples:
+  emberflow demo                   on Spark if pyspark is installed, otherwise in this process
+  emberflow demo --engine local    in this process, without Java
+  emberflow demo -- --help         all options of the demo
+
+{EXIT_CODES_HELP}"""
 
 
 def add_parser(subparsers: Any) -> None:
     """Adds `demo` to the command line."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "demo",
-        help="run a demonstration on this machine",
+        "run a demonstration on this machine",
+        EPILOG,
         description="Runs a small program and shows what happens, step by step.",
-        usage="emberflow demo [-- OPTIONS OF THE DEMO]",
-        epilog=f"examples:\n  emberflow demo\n  emberflow demo -- --help\n\n{EXIT_CODES_HELP}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="emberflow demo [OPTIONS OF THE DEMO]",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, passes_arguments_on=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the demo with the arguments after `--`."""
+    """Runs the demo with the arguments that follow."""
     from emberflow.demo import main
 
     code: int | None = main(args.program_args)

@@ -23,6 +23,7 @@ from emberflow.cli import (
     savepoint,
 )
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode, exit_code_of
+from emberflow.cli.subcommands import CommandParser
 from emberflow.errors import EmberflowError
 
 COMMANDS = (run, explain, events, approvals, dead_letters, checkpoints, savepoint, doctor, demo)
@@ -47,8 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _build_parser()
     args, unknown = parser.parse_known_args(own)
     args.program_args = for_program
-    if unknown:
-        _refuse(parser, args, unknown)
+    if unknown and getattr(args, "passes_arguments_on", False):
+        args.program_args = [*unknown, *for_program]
+    elif unknown:
+        _refuse(args, unknown)
     command: Callable[[argparse.Namespace], int] = args.run
     try:
         return int(command(args))
@@ -60,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
 
 
-def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _build_parser() -> CommandParser:
+    parser = CommandParser(
         prog="emberflow",
         description="Streams and agents in Python, on Spark or in one process.",
         epilog=f"{EXAMPLES}\n{EXIT_CODES_HELP}",
@@ -91,9 +94,9 @@ def _split_at_double_dash(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:cut], arguments[cut + 1 :]
 
 
-def _refuse(parser: argparse.ArgumentParser, args: argparse.Namespace, unknown: list[str]) -> NoReturn:
-    hint = "; arguments for the program itself go after --" if hasattr(args, "program") else ""
-    parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+def _refuse(args: argparse.Namespace, unknown: list[str]) -> NoReturn:
+    command: CommandParser = args.command
+    command.refuse(unknown, "; arguments for the program itself go after --" if "program" in args else "")
 
 
 if __name__ == "__main__":

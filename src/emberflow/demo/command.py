@@ -19,6 +19,7 @@ from emberflow.demo.triage import build
 from emberflow.plan.graphs.job_graph import JobGraph
 from emberflow.plan.job_contract import JobMetrics
 from emberflow.streams import RuntimeExecutionMode, StreamExecutionEnvironment
+from emberflow.streams.program.engine_choice import default_engine
 
 REVIEWS = 4_000
 REVIEWS_PER_S = 200.0
@@ -59,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         print(summary(result, facts, metrics, total_s, color=sys.stdout.isatty()))
     print(f"report      {report.resolve().as_uri()}")
     if not args.quiet:
-        print(next_steps())
+        print(next_steps(facts.engine))
     return _checked(len(result.deliveries), args.events)
 
 
@@ -113,7 +114,10 @@ def _parser() -> argparse.ArgumentParser:
         description="An agent on a live stream: a model call per review, memory per product, unhappy customers escalated.",
     )
     parser.add_argument(
-        "--engine", choices=("spark", "local"), default="spark", help="where to run (default: spark)"
+        "--engine",
+        choices=("spark", "local"),
+        default=default_engine(),
+        help="where to run (default: spark if pyspark is installed)",
     )
     parser.add_argument(
         "--events", type=_positive, default=REVIEWS, help=f"how many reviews (default: {REVIEWS:,})"

@@ -52,11 +52,12 @@ def summary(result: Outcome, facts: RunFacts, metrics: JobMetrics, total_s: floa
     return "\n".join([*text, "", *_moods(result, color), "", *_escalations(result, color), ""])
 
 
-def next_steps() -> str:
+def next_steps(engine: str) -> str:
+    other, where = ("local", "in one process") if engine == "spark" else ("spark", "on Spark")
     return (
         f"its code    {Path(triage.__file__).resolve()}\n"
-        "next        emberflow demo -- --engine local    the same in one process\n"
-        "            emberflow run program.py            your own, on Spark or with --engine local"
+        f"next        emberflow demo --engine {other:<8} the same {where}\n"
+        "            emberflow run program.py     your own, on Spark or with --engine local"
     )
 
 

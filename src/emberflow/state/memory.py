@@ -332,7 +332,9 @@ class Memory:
             raise NotSerializable(
                 f"{self.kind} memory: the value for {path!r} cannot be stored: {shorten(value)}",
                 cause=error.cause,
-                way_out="store data, not locks, connections, files or generators",
+                way_out="await the call, and store its answer"
+                if "'coroutine'" in error.cause
+                else "store data, not locks, connections, files or generators",
             ) from error
 
     def _grow(self, path: str, size: int) -> None:

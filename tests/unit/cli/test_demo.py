@@ -20,4 +20,5 @@ def test_delegates_to_the_demo(answer: int | None, code: int, monkeypatch: pytes
     demo.main = demo_main  # pyright: ignore[reportAttributeAccessIssue]
     monkeypatch.setitem(sys.modules, "emberflow.demo", demo)
     assert main(["demo", "--", "--fast"]) == code
-    assert seen == [["--fast"]]
+    assert main(["demo", "--engine", "local", "--", "--fast"]) == code
+    assert seen == [["--fast"], ["--engine", "local", "--fast"]]

@@ -50,6 +50,26 @@ def test_arguments_of_the_program_without_double_dash_get_a_hint(capsys: pytest.
 
 
 @pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["rnu", "program.py"], "did you mean 'run'?"),
+        (["savepoint", "inspct", "x"], "did you mean 'inspect'?"),
+        (["run", "program.py", "--engine", "locl"], "did you mean 'local'?"),
+        (["run", "program.py", "--paralelism", "2"], "did you mean '--parallelism'?"),
+        (["events", "show", "logs", "--tre"], "did you mean '--tree'?"),
+        (["checkpoints", "state", "--lst=3"], "did you mean '--last'?"),
+    ],
+)
+def test_misspelled_names_get_a_suggestion(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == ExitCode.BAD_PROGRAM
+    assert capsys.readouterr().err.endswith(f"; {said}\n")
+
+
+@pytest.mark.parametrize(
     ("error", "code"),
     [
         (NotKeyed("x"), ExitCode.BAD_PROGRAM),

@@ -22,7 +22,7 @@ from emberflow.integrations.chat_models.openai_format import (
     check_reported,
     usage_args,
 )
-from emberflow.integrations.chat_models.settings import checked_settings
+from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings
 from emberflow.integrations.chat_models.strict_schema import strict_schema
 
 Data = dict[str, Any]
@@ -58,9 +58,7 @@ class AnthropicChatModelConnection(HostedChatModelConnection):
         """The answer. `kwargs` are those of `messages.create` (`max_tokens` is 4096 unless given), and `temperature`, `top_p`,
         `top_k`, `json_prefill` (the answer starts with `{`, for older models) and `additional_kwargs` (passed on
         unchecked). A refusal is `extra_args["refusal"]`. Raises ModelFailed."""
-        settings = checked_settings(
-            kwargs, _known(), self._service, way_out="additional_kwargs={'extra_body': …}"
-        )
+        settings = checked_settings(kwargs, _known(), self._service, way_out=UNCHECKED_SETTINGS)
         model = str(settings.get("model", ""))
         if not model:
             raise InvalidArgument(

@@ -72,7 +72,9 @@ class LlamaCppChatModelConnection(BaseChatModelConnection):
         module: Any = xllamacpp
         if not Path(self.path).is_file():
             raise ResourceFailed(
-                f"there is no model at {self.path!r} on this worker", way_out="path='…/model.gguf'"
+                f"there is no model at {self.path!r} on this worker",
+                way_out="give the path of a GGUF file that exists wherever the job runs; a relative path starts at the "
+                f"working directory, here {os.getcwd()}",
             )
         params = module.CommonParams()
         params.model.path = self.path

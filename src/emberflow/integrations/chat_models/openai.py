@@ -19,7 +19,7 @@ from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidArgument
 from emberflow.integrations.chat_models.hosted_connection import TIMEOUT_S, HostedChatModelConnection
 from emberflow.integrations.chat_models.openai_format import Pieces, Unreadable, read_answer, request_data
-from emberflow.integrations.chat_models.settings import checked_settings
+from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings
 
 _OPTIONS = {
     "extra_headers": "headers",
@@ -84,9 +84,7 @@ class OpenAIChatModelConnection(HostedChatModelConnection):
         """The answer. `kwargs` are those of `chat.completions.create`, and `strict` (schemas of tools are enforced),
         `extract_reasoning` (what the model thinks between tags goes to `extra_args["reasoning"]`) and
         `additional_kwargs` (passed on unchecked). A refusal is `extra_args["refusal"]`. Raises ModelFailed."""
-        settings = checked_settings(
-            kwargs, _known(), self._service, way_out="additional_kwargs={'extra_body': …}"
-        )
+        settings = checked_settings(kwargs, _known(), self._service, way_out=UNCHECKED_SETTINGS)
         settings.pop("model_of_azure_deployment", None)
         reasoning = bool(settings.pop("extract_reasoning", False))
         strict = bool(settings.pop("strict", False))

@@ -7,6 +7,11 @@ from typing import Any
 
 from emberflow.errors import InvalidArgument, did_you_mean, shorten
 
+UNCHECKED_SETTINGS = (
+    "correct its name; pass a setting that is new, or that only this service has, as "
+    "additional_kwargs={'extra_body': {'name': value}}"
+)
+
 
 def checked_settings(
     settings: dict[str, Any], known: Collection[str], service: str, *, way_out: str = ""

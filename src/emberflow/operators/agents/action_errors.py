@@ -55,9 +55,9 @@ def explained(
 
 def _about_await(error: BaseException) -> str:
     """For a call that was not awaited, or awaited although it blocks; else empty."""
-    if not isinstance(error, AttributeError | TypeError):
+    if not isinstance(error, AttributeError | TypeError | NotSerializable):
         return ""
-    said = str(error)
+    said = error.cause if isinstance(error, NotSerializable) else str(error)
     if "'coroutine'" in said and "await" not in said:
         return (
             "await the call, such as `await model.chat(…)` or `await tool.call(…)`; in an action that is a plain `def` "
@@ -134,7 +134,7 @@ def check_event(event: Event, max_bytes: int) -> None:
         raise NotSerializable(
             f"the event {shorten(event)} cannot be serialized",
             cause=error.cause,
-            way_out="send data, not locks, connections, files or generators",
+            way_out=_about_await(error) or "send data, not locks, connections, files or generators",
         ) from error
     if size > max_bytes:
         raise _too_large(f"the event {event.type!r}", size, max_bytes)

@@ -28,10 +28,15 @@ def choose_engine(engine: str | Engine | None, options: dict[str, Any]) -> Engin
     if name == "spark" and importlib.util.find_spec("pyspark") is None:
         raise PackageMissing(
             "the engine 'spark' needs pyspark, which is not installed",
-            way_out='pip install "emberflow[spark]", or use engine="local"',
+            way_out='pip install "emberflow[spark]", or use engine="local" (`--engine local` on the command line)',
         )
     _log.info("engine %s (%s)", name, why)
     return importlib.import_module(_MODULES[name]).make_engine(**options)
+
+
+def default_engine() -> str:
+    """The name of the engine of a program that does not choose one."""
+    return _name(None, {})[0]
 
 
 def _name(engine: str | None, options: dict[str, Any]) -> tuple[str, str]:

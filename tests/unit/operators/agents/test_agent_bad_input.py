@@ -73,6 +73,24 @@ def test_an_event_that_cannot_be_serialised() -> None:
     assert "send data, not locks, connections, files or generators" in text
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ctx, call: ctx.send_event(OutputEvent(call)),
+        lambda ctx, call: ctx.send_event(Event("asked", {"answer": call})),
+        lambda ctx, call: ctx.short_term_memory.set("answer", call),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_a_call_that_is_sent_or_stored_instead_of_its_answer(use: Any) -> None:
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        use(ctx, ctx.durable_execute_async(str, 1))
+
+    text = failure(agent_of(act), NotSerializable)
+    assert "cannot pickle 'coroutine' object" in text
+    assert "what to do: await the call" in text
+
+
 def test_an_event_that_is_too_large() -> None:
     text = failure(sends(lambda: Event("big", {"data": b"x" * 10_000_000})), NotSerializable)
     assert "the event 'big' has 10,000," in text

@@ -159,8 +159,8 @@ class ActionCalls:
                 f"durable call {str(place)[len(place.action) :]} of the action was {found.shown} when it was recorded, "
                 f"and is {call.shown} now",
                 cause="an action must make the same durable calls in the same order when it is repeated",
-                way_out="restore the old code until such runs are done, "
-                "or set the option 'on-replay-mismatch' to 'restart'",
+                way_out="if the program was changed on purpose, set the option 'on-replay-mismatch' to 'restart': the calls of "
+                "this run from here on are made again; otherwise restore the old code until such runs are done",
             )
         self._log.forget(self._from_there_on(place.path))
         return None
