@@ -125,6 +125,12 @@ class AgentsExecutionEnvironment:
             self._config.load(path)
         return self._config
 
+    def set_option(self, name: str, value: Any) -> Self:
+        """As `StreamExecutionEnvironment.set_option`: an option of the engine, such as `call_store`. Those of agents belong to
+        `get_config()`. Raises `InvalidArgument` for an unknown name."""
+        self.env.set_option(name, value)
+        return self
+
     def add_resource(self, name: str, resource_type: ResourceType, instance: Any) -> Self:
         """Adds a resource for all agents; an agent's own resource of the same name takes precedence."""
         add_resource(self._resources, name, resource_type, instance, "the environment")

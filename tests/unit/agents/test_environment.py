@@ -162,3 +162,13 @@ def test_mistakes_are_explained() -> None:
     make: Any = AgentsExecutionEnvironment.get_execution_environment
     assert "the engine and its settings are already chosen" in refusal(lambda: make(env.env, parallelism=2))
     assert "'local' is not a StreamExecutionEnvironment" in refusal(lambda: make("local"))
+
+
+def test_an_option_of_the_engine() -> None:
+    env = local()
+    assert env.set_option("call_store", "s3://bucket/calls") is env
+    with pytest.raises(InvalidArgument, match="did you mean 'call_store'"):
+        env.set_option("call_stor", "s3://bucket/calls")
+    with pytest.raises(InvalidArgument, match="is an option of the engine, not of agents") as caught:
+        env.get_config().set_str("call_store", "s3://bucket/calls")
+    assert caught.value.way_out == "set it on the environment: env.set_option('call_store', …)"

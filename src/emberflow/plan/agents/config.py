@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
 
 from emberflow.errors import InvalidArgument, PackageMissing, describe_cause
+from emberflow.plan.engine_options import ENGINE_OPTION_NAMES, EngineOption
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -220,12 +221,18 @@ class Configuration:
 
 
 def reject_near_misses(key: str) -> None:
-    """Raises for a key that is almost an option's name: keys of your own are allowed, typos are not."""
+    """Raises for a key that is almost an option's name, or an engine's: keys of your own are allowed, typos are not."""
     from emberflow.plan.agents.options import all_options, is_type_level
 
     known = all_options()
     if is_type_level(key):
         return
+    # The clock is for tests, and a likely key of a program's own.
+    if key in ENGINE_OPTION_NAMES and key != EngineOption.CLOCK:
+        raise InvalidArgument(
+            f"{key!r} is an option of the engine, not of agents",
+            way_out=f"set it on the environment: env.set_option({key!r}, …)",
+        )
     near = [] if key in known else get_close_matches(key, known, 1, 0.85)
     if near:
         raise InvalidArgument(
