@@ -16,6 +16,7 @@ from emberflow.agents.models.unsendable import unsendable
 from emberflow.errors import EmberflowError, ModelFailed, PackageMissing, describe_cause
 from emberflow.operators.admission.throttling import asked_to_wait_s
 from emberflow.operators.agents.calls.masked_errors import mask
+from emberflow.rendering.plain_text import clean
 
 _LONGEST = 600
 
@@ -69,7 +70,7 @@ def failure_of(
         waits = next((found for item in chain if (found := asked_to_wait_s(item)) is not None), None)
         return ModelFailed(
             f"{service} responded with the status {status}",
-            cause=said,
+            cause=said if status >= 400 else _redirect(chain) or said,
             way_out=_way_out(status, key_from, no_key),
             status_code=status,
             retry_after=waits,
@@ -93,6 +94,8 @@ def failure_of(
 
 
 def _way_out(status: int, key_from: str, no_key: str) -> str:
+    if status < 400:
+        return "correct the address of the service: redirects are not followed, because calls contain prompts and keys"
     way_out = _WAYS_OUT.get(status, _RETRY if status >= 500 else "")
     if status in (401, 403) and key_from:
         return f"{way_out}; it is taken from {key_from}"
@@ -210,6 +213,14 @@ def _status(error: Any) -> int | None:
         if isinstance(found, int) and not isinstance(found, bool) and found > 0:
             return int(found)
     return None
+
+
+def _redirect(chain: list[BaseException]) -> str:
+    for item in chain:
+        headers: Any = getattr(getattr(item, "response", None), "headers", None)
+        if isinstance(headers, Mapping) and (target := cast("Mapping[str, Any]", headers).get("location")):
+            return f"it redirects to {clean(address_of(target))}"
+    return ""
 
 
 def _said(error: Any) -> str:

@@ -11,6 +11,7 @@ from emberflow.events.stored_types import stored_type
 _PROMPT = ("prompt_tokens", "input_tokens", "promptTokens")
 _COMPLETION = ("completion_tokens", "output_tokens", "completionTokens")
 _TOTAL = ("total_tokens", "totalTokens")
+_MOST = 2**53
 
 
 @stored_type()
@@ -35,13 +36,18 @@ class TokenUsage:
             prompt_tokens=prompt or 0,
             completion_tokens=completion or 0,
             total_tokens=(prompt or 0) + (completion or 0) if total is None else total,
-            cost=float(cost) if isinstance(cost, int | float) else None,
+            cost=float(cost) if _is_amount(cost) else None,
         )
 
 
 def _first(found: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         value = found.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if _is_amount(value):
             return int(value)
     return None
+
+
+def _is_amount(value: Any) -> bool:
+    """Whether a service can have meant it: budgets are compared with sums of such numbers. False for NaN, too."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST

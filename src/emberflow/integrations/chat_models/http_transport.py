@@ -24,14 +24,18 @@ _SET_BY_THE_CLIENT = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 def transport_settings(httpx: Any, ca_file: str | None) -> dict[str, Any]:
     """Arguments for an asynchronous client of `httpx`, which is that module or one with its interface. The pool has no limit:
-    how many calls are in flight is decided by admission control. Raises ResourceFailed for a `ca_file` that cannot be read."""
+    how many calls are in flight is decided by admission control. Redirects are not followed: prompts, and headers with keys
+    other than `Authorization`, would be sent to any server that one names. Raises ResourceFailed for a `ca_file` that cannot
+    be read."""
     verify: Any = trusting(ca_file) if ca_file else httpx.create_ssl_context()
     if getproxies() or find_spec("aiohttp") is None:
         # A client with a transport of its own ignores the proxies of the environment. aiohttp is part of our extras, but the
         # vendor's package may have been installed by itself.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE_S)
-        return {"limits": limits, "verify": verify}
-    return {"transport": _transport(httpx, verify)}
+        settings: dict[str, Any] = {"limits": limits, "verify": verify}
+    else:
+        settings = {"transport": _transport(httpx, verify)}
+    return {**settings, "follow_redirects": False}
 
 
 def trusting(ca_file: str) -> ssl.SSLContext:

@@ -26,6 +26,13 @@ FORMS: dict[str, tuple[dict[str, Any], TokenUsage | None]] = {
     "nothing": ({"external_id": "x"}, None),
     "nonsense": ({"usage": {"prompt_tokens": "many", "completion_tokens": True}}, None),
     "not a mapping": ({"usage": 5}, None),
+    "not finite": ({"usage": {"prompt_tokens": float("inf"), "completion_tokens": float("nan")}}, None),
+    "beyond any number of tokens": ({"usage": {"prompt_tokens": 10**400, "cost": 10**400}}, None),
+    "a cost that no budget can count": (
+        {"usage": {"total_tokens": 9, "cost": float("nan")}},
+        TokenUsage(total_tokens=9),
+    ),
+    "a negative cost": ({"usage": {"total_tokens": 9, "cost": -1}}, TokenUsage(total_tokens=9)),
 }
 
 

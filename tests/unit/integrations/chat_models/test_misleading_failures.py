@@ -128,3 +128,16 @@ def test_a_local_model_that_cannot_be_sent_a_message() -> None:
     connection = LlamaCppChatModelConnection(small_model(), context_tokens=512)
     found = asyncio.run(failure(connection, [ChatMessage(content="half \ud83d")]))
     assert "message 1 of 1 (user) contains" in found.cause
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_prompts_and_keys_do_not_follow_redirects(vendor: str) -> None:
+    with ModelServer([Answer({})]) as elsewhere:
+        redirect = Answer({}, status=307, headers={"Location": f"{elsewhere.url}/moved?token=t0ken"})
+        found = failure_with(vendor, redirect)
+        assert elsewhere.requests == []
+        if vendor != "ollama":
+            assert found.cause == f"it redirects to {elsewhere.url}/moved"
+    assert "responded with the status 307" in found.message
+    assert "correct the address of the service" in (found.way_out or "")
+    assert is_permanent(found)

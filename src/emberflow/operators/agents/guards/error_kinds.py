@@ -76,4 +76,4 @@ def _is_refused_for_good(error: Any) -> bool:
         return True
     status: Any = getattr(error, "status_code", None)
     waits = getattr(error, "retry_after", None) is not None
-    return isinstance(status, int) and 400 <= status < 500 and status not in _WORTH_ANOTHER_CALL and not waits
+    return isinstance(status, int) and 300 <= status < 500 and status not in _WORTH_ANOTHER_CALL and not waits
