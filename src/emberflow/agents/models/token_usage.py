@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from emberflow.events.stored_types import stored_type
 
@@ -48,6 +48,6 @@ def _first(found: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return None
 
 
-def _is_amount(value: Any) -> bool:
+def _is_amount(value: Any) -> TypeGuard[float]:
     """Whether a service can have meant it: budgets are compared with sums of such numbers. False for NaN, too."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MOST

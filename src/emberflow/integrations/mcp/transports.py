@@ -5,8 +5,10 @@ Imports the SDK: loaded when a session is opened, never with the program.
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidArgument, describe_cause
 
 _REFUSALS = (401, 403, 404, 407, 429)
 
@@ -61,6 +63,29 @@ async def _http(address: Address, refusals: list[str]) -> AsyncGenerator[Any]:
         streamable_http_client(address.endpoint, http_client=http) as streams,
     ):
         yield streams
+
+
+class _NotMessages(logging.Filter):
+    """Of lines that are not messages, which a server prints, at most one a second is logged, without the SDK's stack trace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._quiet_until = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info is None or "parse" not in str(record.msg):
+            return True
+        error, now = record.exc_info[1], time.monotonic()
+        if now < self._quiet_until:
+            return False
+        self._quiet_until = now + 1.0
+        record.msg = "an MCP server wrote a line to its standard output that is not a message (its logs belong on standard error): %s"
+        record.args = ("" if error is None else describe_cause(error),)
+        record.exc_info = None
+        return True
+
+
+logging.getLogger("mcp.client.stdio").addFilter(_NotMessages())
 
 
 @asynccontextmanager

@@ -56,6 +56,22 @@ def test_tools_are_listed_and_called(server: MCPServer) -> None:
     assert asyncio.run(found.call({"a": 1, "b": 2})) == asyncio.run(found.call(a=1, b=2)) == "3"
 
 
+def test_a_process_that_prints_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    prints = (
+        "print('starting up\\n' * 500, flush=True); import runpy; runpy.run_module({!r}, run_name='__main__')"
+    )
+    arguments = stdio_arguments()
+    server = MCPServer(**{**arguments, "args": ["-c", prints.format(arguments["args"][1])]})
+    try:
+        assert call(server, "add", a=1, b=2) == "3"
+    finally:
+        server.close()
+    logged = [item for item in caplog.records if "that is not a message" in item.getMessage()]
+    assert 1 <= len(logged) < 250
+    assert "starting up" in logged[0].getMessage()
+    assert not any(item.exc_info for item in caplog.records)
+
+
 def test_prompts(server: MCPServer) -> None:
     (found,) = server.list_prompts()
     assert [(item.role.value, item.content) for item in server.get_prompt("review", {"product": "tea"})] == [
