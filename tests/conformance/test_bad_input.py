@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,17 @@ from emberflow.errors import (
     UnknownState,
 )
 from emberflow.streams import (
+    DataStream,
     KeyedProcessFunction,
     MapFunction,
     ProcessFunction,
     RuntimeContext,
+    StreamExecutionEnvironment,
+    TumblingEventTimeWindows,
     ValueStateDescriptor,
     WatermarkStrategy,
 )
-from emberflow.testing import SPARK, SPARK_BATCH, Host, on_every_host
+from emberflow.testing import SPARK, SPARK_BATCH, Host, on_every_host, unordered
 
 
 def first(value: Any) -> Any:
@@ -218,15 +221,33 @@ def test_a_timestamp_assigner_that_raises(host: Host) -> None:
 
 @on_every_host(nightly=[SPARK])
 def test_records_without_event_time(host: Host) -> None:
-    with pytest.raises(InvalidArgument) as error:
+    """They pass a strategy without an assigner, as in Flink; a step that needs their event time says what is missing."""
+
+    def without_assigner(env: StreamExecutionEnvironment) -> DataStream[tuple[str, int]]:
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        return env.from_collection([("a", 1), ("b", 2)]).assign_timestamps_and_watermarks(strategy)
+
+    class Stamped(ProcessFunction[tuple[str, int], object]):
+        def process_element(
+            self, value: tuple[str, int], ctx: ProcessFunction.Context
+        ) -> Iterator[tuple[str, int | None]]:
+            yield value[0], ctx.timestamp()
+
+    assert unordered(host.run(lambda env: without_assigner(env).process(Stamped()))) == [
+        ("a", None),
+        ("b", None),
+    ]
+    with pytest.raises(StepFailed) as error:
         host.run(
             lambda env: (
-                env.from_collection([1])
-                .assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())
-                .name("times")
+                without_assigner(env)
+                .key_by(first)
+                .window(TumblingEventTimeWindows.of(5))
+                .reduce(lambda a, _: a)
+                .name("windows")
             )
         )
-    parts_of(error, "step 'times'", "no timestamp assigner", "with_timestamp_assigner")
+    parts_of(error, "step 'windows'", "no event time", "timestamp assigner")
 
 
 @on_every_host

@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from emberflow.errors import EmberflowError, SinkFailed, describe_cause
 from emberflow.events.batch import Batch
+from emberflow.events.types.type_information import TypeInformation
 
 T = TypeVar("T", contravariant=True)
 
@@ -70,6 +71,11 @@ class Sink(Generic[T]):
     def describe(self) -> str:
         """The name of the sink in plans and errors."""
         return type(self).__name__
+
+    def for_type(self, type_info: TypeInformation[Any] | None) -> Sink[T]:
+        """The sink for a stream whose records have this declared type, or None; called when the sink is added to the stream.
+        One that depends on the type returns a copy: the same object may be added to several streams."""
+        return self
 
     def starting(self, parallelism: int) -> None:
         """Called in the process that starts a job, before it runs, with the number of tasks that write to the sink."""

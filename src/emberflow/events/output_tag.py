@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from emberflow.errors import InvalidArgument
-from emberflow.events.types.type_information import TypeInformation
+from emberflow.events.types.type_information import RowTypeInfo, TypeInformation
 
 T = TypeVar("T")
 
@@ -14,7 +14,8 @@ class OutputTag(Generic[T]):
     """Names a side output; two tags with the same id are the same tag.
 
     A function yields `(tag, value)`, and `stream.get_side_output(tag)` of its step is a `DataStream[T]`. The type is
-    given as `OutputTag[str]("rejected")` or as `type_info`. An empty id raises `InvalidArgument`.
+    given as `OutputTag[str]("rejected")` or as `type_info`, where a list stands for a row. An empty id raises
+    `InvalidArgument`.
 
     ```python
     from collections.abc import Iterator
@@ -37,11 +38,15 @@ class OutputTag(Generic[T]):
 
     __slots__ = ("tag_id", "type_info")
 
-    def __init__(self, tag_id: str, type_info: TypeInformation[T] | type[T] | None = None) -> None:
+    def __init__(
+        self,
+        tag_id: str,
+        type_info: TypeInformation[T] | type[T] | list[TypeInformation[Any]] | None = None,
+    ) -> None:
         if not tag_id:
             raise InvalidArgument("an OutputTag needs a non-empty name")
         self.tag_id = tag_id
-        self.type_info = type_info
+        self.type_info: Any = RowTypeInfo(tuple(type_info)) if isinstance(type_info, list) else type_info
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutputTag) and other.tag_id == self.tag_id

@@ -292,8 +292,8 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
             raise InvalidArgument(
                 f"sink_to() needs a Sink, not {type(sink).__name__}", way_out="use add_sink() for a function"
             )
-        added = self._env._program.add(SinkSpec(sink=sink), self._edges(), sink.describe())
-        return DataStreamSink(self._env, added)
+        spec = SinkSpec(sink=sink.for_type(self._type()))
+        return DataStreamSink(self._env, self._env._program.add(spec, self._edges(), sink.describe()))
 
     def add_sink(self, sink_func: SinkFunction[T] | Sink[T] | Callable[[T], object]) -> DataStreamSink:
         """Calls a `SinkFunction` or a plain `function(value)` for every record, at least once; or writes to a `Sink`."""

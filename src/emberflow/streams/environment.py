@@ -68,6 +68,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._engine: Engine | None = None
         self._engine_options = {"spark": spark, "master": master or os.environ.get("EMBERFLOW_MASTER")}
         self._executed: set[int] = set()
+        self._failed: set[int] = set()
+        """Sinks of executions that failed."""
         self._left_out: set[int] = set()
         MADE["environments"] += 1
 
@@ -227,7 +229,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     @user_frames_only
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Runs the program and waits for its end."""
+        """Runs the program and waits for its end: all steps that were added since the last execution. If that failed, what
+        was added since; if nothing was, the same steps again, from their last checkpoint if there is one."""
         started = time.monotonic()
         name = job_name or self._job_name
         executed = set(self._executed)
@@ -236,6 +239,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             _wait(handle)
         except BaseException:
             # It can be executed again, from its last checkpoint if it has one.
+            self._failed |= self._executed - executed
             self._executed = executed
             raise
         return JobExecutionResult(name, handle, started)
@@ -299,7 +303,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._program.last
 
     def _unfinished_sinks(self) -> set[int]:
-        return set(self._program.sinks()) - self._executed - self._left_out
+        sinks = set(self._program.sinks()) - self._executed - self._left_out
+        return sinks - self._failed or sinks
 
     def _new_graph(self, name: str) -> JobGraph:
         """Everything that was added since the last execution and ends in a sink, or comes from an agent."""

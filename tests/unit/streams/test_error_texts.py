@@ -252,6 +252,21 @@ def test_a_program_that_failed_can_be_executed_again(tmp_path: Path) -> None:
     assert read_committed(tmp_path / "out") == ["xa", "xb"]
 
 
+def test_what_failed_is_not_executed_together_with_what_is_added_afterwards() -> None:
+    """As in Flink, where an execution takes its steps with it, whether it succeeds or not."""
+    env = LOCAL.environment()
+    env.from_collection([0]).map(lambda value: 1 // value).print()
+    with pytest.raises(StepFailed):
+        env.execute()
+    assert env.from_collection([2]).execute_and_collect(limit=1) == [2]
+    later: list[int] = []
+    env.from_collection([3]).add_sink(later.append)
+    env.execute()
+    assert later == [3]
+    with pytest.raises(StepFailed):
+        env.execute()
+
+
 def test_executing_an_executed_program_is_an_error() -> None:
     env = LOCAL.environment()
     env.from_collection([1]).print()

@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 from zlib import crc32
@@ -38,6 +39,7 @@ from emberflow.errors import InvalidArgument, SinkFailed, describe_cause, shorte
 from emberflow.events.batch import Batch
 from emberflow.events.private_files import FOLDER_MODE, open_private
 from emberflow.events.stored_files import make_folder, sync_folder
+from emberflow.events.types.type_information import TypeInformation
 
 MAX_OPEN_FILES = 64
 
@@ -86,6 +88,14 @@ class FileSink(Sink[T]):
 
     def describe(self) -> str:
         return f"Files {self.base_path}"
+
+    def for_type(self, type_info: TypeInformation[Any] | None) -> FileSink[T]:
+        encoder = self.encoder.for_type(type_info)
+        if encoder is self.encoder:
+            return self
+        typed = copy(self)
+        typed.encoder = encoder
+        return typed
 
     def writer(self, context: WriterContext) -> SinkWriter:
         return _FileWriter(self, context)

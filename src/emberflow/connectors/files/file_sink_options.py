@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from emberflow.errors import InvalidArgument
+from emberflow.events.types.printing import java_form_of
+from emberflow.events.types.type_information import TypeInformation
 
 T = TypeVar("T", contravariant=True)
 
@@ -29,9 +31,14 @@ class Encoder(Generic[T]):
         """The bytes of many records, one after another."""
         return b"".join([self.encode(value) for value in values])
 
+    def for_type(self, type_info: TypeInformation[Any] | None) -> Encoder[T]:
+        """The encoder for records of this declared type, or None; itself unless the type makes a difference."""
+        return self
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder[Any]:
-        """`str(value)` on a line of its own."""
+        """The record on a line of its own: `str(value)`; records of a declared type as Flink writes them, `(And,5)` for a
+        tuple and `+I[And, 5]` for a row."""
         return _StringEncoder(charset_name)
 
     @staticmethod
@@ -41,7 +48,7 @@ class Encoder(Generic[T]):
 
 
 class _StringEncoder(Encoder[Any]):
-    def __init__(self, charset: str) -> None:
+    def __init__(self, charset: str, type_info: TypeInformation[Any] | None = None) -> None:
         try:
             "".encode(charset)
         except LookupError as error:
@@ -50,12 +57,19 @@ class _StringEncoder(Encoder[Any]):
                 way_out="use a name that Python knows, such as 'UTF-8' or 'latin-1'",
             ) from error
         self._charset = charset
+        self._type_info = type_info
+
+    def for_type(self, type_info: TypeInformation[Any] | None) -> Encoder[Any]:
+        return _StringEncoder(self._charset, type_info)
 
     def encode(self, value: Any) -> bytes:
-        return f"{value}\n".encode(self._charset)
+        return self.encode_all((value,))
 
     def encode_all(self, values: Sequence[Any]) -> bytes:
-        return "".join([f"{value}\n" for value in values]).encode(self._charset)
+        written = java_form_of(self._type_info)
+        if written is None:
+            return "".join([f"{value}\n" for value in values]).encode(self._charset)
+        return "".join([f"{written(value)}\n" for value in values]).encode(self._charset)
 
 
 class _JsonLinesEncoder(Encoder[Any]):

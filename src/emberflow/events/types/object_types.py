@@ -6,12 +6,12 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 from emberflow.events.types.converters import Converter, TypeMismatch
 from emberflow.events.types.instant import Instant
 from emberflow.events.types.schemas import has_fields, hints_of
-from emberflow.events.types.type_information import TypeInformation, check_declared
+from emberflow.events.types.type_information import RowTypeInfo, TypeInformation, check_declared
 
 T = TypeVar("T", covariant=True)
 Make = Callable[[Any], Any]
@@ -28,11 +28,21 @@ class ObjectTypeInfo(TypeInformation[T]):
 
 
 def declared_type(declared: Any) -> TypeInformation[Any] | None:
-    """What is applied of a user's declaration: type information, and classes with fields. Any other only documents."""
+    """What is applied of a user's declaration: type information, a list of it for a row, and classes with fields. Any other
+    only documents."""
     if isinstance(declared, TypeInformation):
         return declared  # pyright: ignore[reportUnknownVariableType]
+    row = _listed_row(declared)
+    if row is not None:
+        return row
     check_declared(declared)
     return ObjectTypeInfo(declared) if has_fields(declared) else None
+
+
+def _listed_row(declared: Any) -> RowTypeInfo | None:
+    return (
+        RowTypeInfo(tuple(cast("list[Any]", declared))) if isinstance(declared, list) and declared else None
+    )
 
 
 class ObjectConverter(Converter):

@@ -154,5 +154,6 @@ class IntervalJoinOperator(KeyedOperator):
         where = f" ({self.step.location})" if self.step.location else ""
         return StepFailed(
             f"step {self.step.name!r}{where} got the value {shorten(value)}, which has no event time",
-            way_out="call assign_timestamps_and_watermarks() on both streams before interval_join()",
+            way_out="call assign_timestamps_and_watermarks() on both streams before interval_join(), with a strategy that has a "
+            "timestamp assigner if the source gives records no event time",
         )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
-from emberflow.errors import InvalidArgument
 from emberflow.event_time.timestamps import NO_TIMESTAMP, checked
 from emberflow.event_time.watermarks import WatermarkStrategy
 from emberflow.events.batch import MAX_WATERMARK, MIN_WATERMARK, Batch
@@ -89,16 +88,12 @@ class TimestampsOperator(Operator):
 
 
 def assign_timestamps(step: Step, assigner: Any, batch: Batch) -> Sequence[int | None]:
-    """Event times of a batch: the assigner's, or those of the source. None where the assigner returns that a record has
-    none, for example because it returns its argument."""
+    """Event times of a batch: the assigner's, or those of the source. None where there is neither, or where the assigner
+    returns that a record has none, for example because it returns its argument."""
     before = batch.timestamps
     if assigner is None:
-        if before is None or None in before:
-            raise InvalidArgument(
-                f"step {step.name!r} has no timestamp assigner and its records have no event time",
-                way_out="add .with_timestamp_assigner(lambda value, timestamp: …) to the watermark strategy",
-            )
-        return before
+        # As in Flink: records without event time do no harm until a step needs it, which then names the missing assigner.
+        return [None] * len(batch) if before is None else before
     stamps: list[Any] = []
     given = repeat(NO_TIMESTAMP) if before is None else or_none_yet(before)
     try:

@@ -89,7 +89,8 @@ class WindowOperator(KeyedOperator):
         where = f" ({self.step.location})" if self.step.location else ""
         return StepFailed(
             f"step {self.step.name!r}{where} got the value {shorten(value)}, which has no event time",
-            way_out="call assign_timestamps_and_watermarks() before window()",
+            way_out="call assign_timestamps_and_watermarks() before window(), with a strategy that has a "
+            "timestamp assigner if the source gives records no event time",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from emberflow.errors import InvalidArgument, shorten
+from emberflow.rendering.masked_repr import without_secrets
 
 
 class Configuration:
@@ -96,9 +97,9 @@ class Configuration:
             self._set(f"{prefix or ''}{key}", value)
         return self
 
-    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
-        """Adds the options to a dictionary, as strings."""
-        target_dict.update(self.to_dict())
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Adds the options to a dictionary, with their values as they were set."""
+        target_dict.update(self.items())
 
     def to_dict(self) -> dict[str, str]:
         """All options as strings."""
@@ -114,9 +115,15 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """The parts of a list option: `a;b` or `[a, b]`."""
+        """The parts of a list option: `a;b`, `[a, b]`, or lines that begin with a dash."""
         text = (value or "").strip()
-        parts = text[1:-1].split(",") if text.startswith("[") and text.endswith("]") else text.split(";")
+        lines = text.splitlines()
+        if text.startswith("[") and text.endswith("]"):
+            parts = text[1:-1].split(",")
+        elif lines and all(line.lstrip().startswith("- ") for line in lines):
+            parts = [line.lstrip()[2:] for line in lines]
+        else:
+            parts = text.split(";")
         return [part.strip().strip("'\"") for part in parts if part.strip()]
 
     def _set(self, key: str, value: Any) -> Configuration:
@@ -141,6 +148,10 @@ class Configuration:
 
     def __repr__(self) -> str:
         return shorten(self.to_dict(), 400)
+
+    def __str__(self) -> str:
+        shown = without_secrets(self.to_dict())
+        return f"{{{', '.join([f'{key}={value}' for key, value in shown.items()])}}}"
 
 
 def to_text(value: Any) -> str:

@@ -97,15 +97,20 @@ def test_configurations_are_added_compared_and_copied() -> None:
     assert first.add_all(second, "x.").contains_key("x.b")
     assert first.remove_config("x.b")
     assert not first.remove_config("x.b")
-    target = {"z": "0"}
-    second.add_all_to_dict(target)
-    assert target == {"z": "0", "a": "1", "b": "2"}
+    target: dict[str, object] = {"z": "0"}
+    Configuration(second).set_integer("n", 3).add_all_to_dict(target)
+    assert target == {"z": "0", "a": "1", "b": "2", "n": 3}
+    assert str(second) == "{a=1, b=2}"
+    assert str(Configuration.from_dict({"s3.secret-key": "x"})) == "{s3.secret-key=***}"
     again = copy.deepcopy(second)
     assert again == second
     assert hash(again) == hash(second)
     assert again.set_string("b", "3") != second
     assert (
-        Configuration.parse_list_value("a;b") == Configuration.parse_list_value("['a', \"b\"]") == ["a", "b"]
+        Configuration.parse_list_value("a;b")
+        == Configuration.parse_list_value("['a', \"b\"]")
+        == Configuration.parse_list_value("- a\n- b")
+        == ["a", "b"]
     )
     assert ConfigOptions.key("k").int_type().default_value(3).default == 3
     assert ConfigOptions.key("k").string_type().no_default_value().default is None
