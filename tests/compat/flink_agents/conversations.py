@@ -71,6 +71,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         ]
     ),
     "file_results": Conversation(['{"word": "ember", "length": 5}', '{"word": "flow", "length": 4}']),
+    "plain_values": Conversation(["Paris 15 list 2026-01-03", "Ulm 6 list 2026-01-02"]),
     "durable_calls": Conversation(["cup 3", "kettle 4", "teapot 4"]),
     "two_agents": Conversation(
         ["Hire a better carrier."],

@@ -19,9 +19,8 @@ from emberflow.compat.flink_agents.execution_environment import AgentsExecutionE
 from emberflow.compat.flink_agents.package import FLINK_AGENTS
 from emberflow.compat.flink_agents.resource_descriptor import ResourceDescriptor
 from emberflow.compat.flink_agents.resource_name import ResourceName
-from emberflow.errors import InvalidArgument
+from emberflow.errors import InvalidAgent
 from emberflow.plan.agents.resources import ResourceType
-from emberflow.testing import run_agent
 from tests.support.ollama_server import OllamaServer, Reply, Rule
 
 NAMES = ResourceName.ChatModel
@@ -87,15 +86,50 @@ def test_whether_a_client_is_reused_may_be_said(path: str) -> None:
     assert described.clazz(**described.arguments).max_retries == 2
 
 
-def test_a_misspelt_argument_of_a_connection_is_named() -> None:
-    described = ResourceDescriptor(clazz=NAMES.OPENAI_COMPLETIONS_CONNECTION, api_base_ur="http://127.0.0.1")
+@pytest.mark.parametrize(
+    ("connection", "setup", "said"),
+    [
+        ({"api_base_ur": "http://127.0.0.1"}, {}, "connection 'c': .*did you mean 'api_base_url'"),
+        ({"timeout": "soon"}, {}, "connection 'c': 'timeout' is 'soon'"),
+        ({"request_timeout": -1}, {}, "connection 'c': 'request_timeout' is -1"),
+        ({"max_retries": 0.5}, {}, "connection 'c': 'max_retries' is 0.5"),
+        ({}, {"temprature": 0.1}, "chat model 'm': .*no setting 'temprature'; did you mean 'temperature'"),
+        ({}, {"temperature": "hot"}, "chat model 'm': 'temperature' is 'hot'"),
+        ({}, {"max_tokens": True}, "chat model 'm': 'max_tokens' is True"),
+        ({}, {"tools": "search"}, "chat model 'm': 'tools' must be a list"),
+        ({}, {"additional_kwargs": []}, r"chat model 'm': 'additional_kwargs' is \[\]"),
+    ],
+)
+def test_mistakes_in_a_model_are_named_when_the_agent_is_applied(
+    connection: dict[str, Any], setup: dict[str, Any], said: str
+) -> None:
+    described = ResourceDescriptor(clazz=NAMES.OPENAI_COMPLETIONS_CONNECTION, **connection)
+    model = ResourceDescriptor(clazz=NAMES.OPENAI_COMPLETIONS_SETUP, connection="c", **setup)
     agent = Agent().add_resource("c", ResourceType.CHAT_MODEL_CONNECTION, described)
+    agent.add_resource("m", ResourceType.CHAT_MODEL, model)
 
-    def act(event: InputEvent, ctx: RunnerContext) -> None:
-        ctx.get_resource("c", ResourceType.CHAT_MODEL_CONNECTION)
+    def act(event: InputEvent, ctx: RunnerContext) -> None: ...
 
-    with pytest.raises(InvalidArgument, match="did you mean 'api_base_url'"):
-        run_agent(agent.add_action("act", [InputEvent], act), [0])
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local")
+    with pytest.raises(InvalidAgent, match=said):
+        env.from_list([{"value": 0}]).apply(agent.add_action("act", [InputEvent], act))
+
+
+@pytest.mark.parametrize("name", ["timeout", "request_timeout"])
+def test_the_timeout_of_openai_has_two_names(name: str) -> None:
+    described = ResourceDescriptor(clazz=NAMES.OPENAI_COMPLETIONS_CONNECTION, arguments={name: 7})
+    assert described.clazz(**described.arguments).timeout == 7
+
+
+def test_arguments_that_only_flink_agents_has_are_accepted_in_files(tmp_path: Path) -> None:
+    (tmp_path / "agents.yaml").write_text(
+        "chat_model_connections: [{name: c, clazz: openai, reuse_client: false, request_timeout: 7}]"
+    )
+    env = AgentsExecutionEnvironment.get_execution_environment(engine="local").load_yaml(
+        tmp_path / "agents.yaml"
+    )
+    described = env.resources[ResourceType.CHAT_MODEL_CONNECTION]["c"]
+    assert described.clazz(**described.arguments).timeout == 7
 
 
 ACTION = """

@@ -8,7 +8,7 @@ import functools
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -82,9 +82,9 @@ class BaseChatModelConnection(Resource, ABC):
             )
 
     @classmethod
-    def known_settings(cls) -> Collection[str] | None:
-        """The names of the settings that a call accepts; None if they are not known, as without the service's client. A setup
-        in a file is checked against them when the file is loaded."""
+    def known_settings(cls) -> Mapping[str, Any] | None:
+        """The settings that a call accepts, with their types (`Any` if it is not known); None if they are not known, as without
+        the service's client. Setups are checked against them when their agent is applied, or their file loaded."""
         return None
 
     @staticmethod

@@ -68,14 +68,16 @@ def takes_object(call: Callable[..., Any]) -> bool:
 
 
 def uniform_call(call: Callable[..., Any], written: Callable[..., Any]) -> Callable[..., Any]:
-    """A coroutine function that takes a dictionary, keyword arguments, or both, for any form of `Tool.call`. `written` is the
-    method as its class defines it; `call` may be a wrapper around it."""
+    """A coroutine function that takes a dictionary, keyword arguments, or both, for any form of `Tool.call`; arguments by
+    position are passed on. `written` is the method as its class defines it; `call` may be a wrapper around it."""
     with_object = takes_object(written)
     if with_object and inspect.iscoroutinefunction(call) and _takes_keywords(written):
         return call
 
-    async def call_it(arguments: dict[str, Any] | None = None, /, **given: Any) -> Any:
-        every = {**(arguments or {}), **given}
+    async def call_it(arguments: Any = None, /, *more: Any, **given: Any) -> Any:
+        if more or not isinstance(arguments, dict | None):
+            return await call_function(functools.partial(call, arguments, *more), **given)
+        every: dict[str, Any] = {**(arguments or {}), **given}
         if with_object:
             return await call_function(functools.partial(call, every))
         return await call_function(call, **every)

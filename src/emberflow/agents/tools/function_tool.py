@@ -151,19 +151,20 @@ class FunctionTool(Tool):
         """The arguments that have defaults."""
         return frozenset(item.name for item in (*self._parameters, *self._hidden) if _has_default(item))
 
-    async def call(self, arguments: dict[str, Any] | None = None, /, **given: Any) -> Any:
-        """Calls the function: `await tool.call({"a": 1})` or `await tool.call(a=1)`.
+    async def call(self, arguments: Any = None, /, *more: Any, **given: Any) -> Any:
+        """Calls the function: `await tool.call({"a": 1})`, `await tool.call(a=1)` or `await tool.call(1)`.
 
-        The dictionary is what a model sent. Injected arguments are accepted as keywords only, and used unchanged.
+        A dictionary is what a model sent. Injected arguments are used unchanged; a dictionary cannot contain them.
         """
+        first: Any = arguments
+        if more or not isinstance(first, dict | None):
+            given = self._by_name((first, *more), given)
+            first = None
         injected = {name: value for name, value in given.items() if name in self.injected_args}
-        shown: Any = {} if arguments is None else arguments
-        if isinstance(shown, dict):
-            known = cast("dict[str, Any]", shown)
-            shown = {
-                name: value for name, value in {**known, **given}.items() if name not in self.injected_args
-            }
-        read = self._read(shown)
+        known = cast("dict[str, Any]", first or {})
+        read = self._read(
+            {name: value for name, value in {**known, **given}.items() if name not in self.injected_args}
+        )
         for item in self._hidden:
             if item.name not in injected and not _has_default(item):
                 raise InvalidArgument(
@@ -172,21 +173,28 @@ class FunctionTool(Tool):
                 )
         return await call_function(self.func, **read, **injected)
 
+    def _by_name(self, values: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+        names = [item.name for item in self._every if item.kind is item.POSITIONAL_OR_KEYWORD]
+        placed = dict(zip(names, values, strict=False))
+        for name in placed:
+            if name in given:
+                raise InvalidArgument(f"the tool {self.name!r} received its argument {name!r} twice")
+        if len(values) > len(names):
+            raise InvalidArgument(
+                f"the tool {self.name!r} received {len(values)} arguments by position",
+                way_out=f"it takes: {', '.join(names) or 'no arguments'}",
+            )
+        return {**placed, **given}
+
     def _read_signature(self, owner: str) -> None:
-        every = _parameters_of(self.func, owner)
+        self._every = every = _parameters_of(self.func, owner)
         if not any(item.kind is item.VAR_KEYWORD for item in every):
             check_names(self.injected_args, [item.name for item in every], owner)
         self._parameters = [item for item in every if item.name not in self.injected_args]
         self._hidden = [item for item in every if item.name in self.injected_args]
 
-    def _read(self, arguments: Any) -> dict[str, Any]:
+    def _read(self, given: dict[str, Any]) -> dict[str, Any]:
         takes = ", ".join(self._readers) or "no arguments"
-        if not isinstance(arguments, dict):
-            raise InvalidArgument(
-                f"the arguments of the tool {self.name!r} must be an object, got {shorten(arguments)}",
-                way_out=f"it takes: {takes}",
-            )
-        given = cast("dict[str, Any]", arguments)
         rest: dict[str, Any] = {}
         if any(item.kind is inspect.Parameter.VAR_KEYWORD for item in self._parameters):
             rest = {name: value for name, value in given.items() if name not in self._readers}
@@ -241,7 +249,7 @@ class FunctionTool(Tool):
         return {
             name: value
             for name, value in super().__getstate__().items()
-            if name not in ("_readers", "_parameters", "_hidden")
+            if name not in ("_readers", "_parameters", "_hidden", "_every")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

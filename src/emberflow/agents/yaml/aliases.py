@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Generator, Mapping
+from contextvars import ContextVar
+
 from emberflow.agents.yaml.nodes import Node, wrong
 from emberflow.errors import did_you_mean
 from emberflow.events.agent_events import InputEvent, OutputEvent
@@ -57,6 +61,19 @@ ONLY_FLINK_AGENTS: dict[ResourceType, frozenset[str]] = {
 }
 
 
+_instead: ContextVar[Mapping[str, str] | None] = ContextVar("_instead", default=None)
+
+
+@contextlib.contextmanager
+def classes_instead(paths: Mapping[str, str]) -> Generator[None]:
+    """In this block files mean other classes: path -> path."""
+    token = _instead.set(paths)
+    try:
+        yield
+    finally:
+        _instead.reset(token)
+
+
 def condition_of(node: Node) -> WrittenCondition:
     """The event type for an alias; anything else, expressions included, as it is."""
     made = WrittenCondition(EVENT_ALIASES.get(node.value, node.value))
@@ -68,10 +85,9 @@ def class_path(node: Node, kind: ResourceType, owner: str) -> str:
     """The path of the class for an alias, or the path itself."""
     written: str = node.value.strip()
     known = CLASS_ALIASES[kind]
-    if written in known:
-        return known[written]
-    if "." in written:
-        return written.replace(":", ".")
+    if written in known or "." in written:
+        path = known.get(written, written.replace(":", "."))
+        return (_instead.get() or {}).get(path, path)
     shown = kind.value.replace("_", " ")
     if written in ONLY_FLINK_AGENTS.get(kind, ()):
         raise wrong(

@@ -12,7 +12,7 @@ from typing import Any
 from emberflow.agents.agent import Agent
 from emberflow.agents.built_in.react_agent import ReActAgent
 from emberflow.agents.yaml.aliases import condition_of
-from emberflow.agents.yaml.checked_arguments import ModelSettings, settings_of
+from emberflow.agents.yaml.checked_arguments import PlacedSettings, placed_settings
 from emberflow.agents.yaml.named_functions import function_named, object_named
 from emberflow.agents.yaml.nodes import Node, Place, read_file, wrong
 from emberflow.agents.yaml.resource_sections import (
@@ -43,7 +43,7 @@ class LoadedAgent:
     shared_actions: list[tuple[str, Place]]
     sub_agents: list[tuple[str, Place]]
     """The names of the agents that it may call."""
-    settings: list[ModelSettings]
+    settings: list[PlacedSettings]
     """Those of its chat models."""
 
 
@@ -126,7 +126,7 @@ def _agent(entry: Node, name: str) -> LoadedAgent:
 def _react_agent(entry: Node, name: str) -> LoadedAgent:
     owner = f"agent {name!r}"
     references: list[Reference] = []
-    settings: list[ModelSettings | None] = []
+    settings: list[PlacedSettings | None] = []
     model, prompt, schema = entry.value["chat_model"], entry.get("prompt"), entry.get("output_schema")
     steps = entry.get("max_steps")
     given: Any = model.value
@@ -134,7 +134,7 @@ def _react_agent(entry: Node, name: str) -> LoadedAgent:
         refuse_java(model, owner)
         given = descriptor_of(model, ResourceType.CHAT_MODEL, owner)
         references += references_of(model, "chat_model_setups", owner)
-        settings.append(settings_of(model, given, owner))
+        settings.append(placed_settings(model, given, owner))
     else:
         references.append(Reference(ResourceType.CHAT_MODEL, model.value, model.place, owner))
     if prompt is not None and prompt.kind == "string":
@@ -162,7 +162,7 @@ def _with_resources(
     entry: Node,
     references: list[Reference],
     shared: list[tuple[str, Place]],
-    settings: list[ModelSettings | None],
+    settings: list[PlacedSettings | None],
 ) -> LoadedAgent:
     for declared in resources_of(entry):
         agent.add_resource(declared.name, declared.kind, declared.value)

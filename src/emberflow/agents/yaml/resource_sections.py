@@ -11,7 +11,7 @@ from emberflow.agents.models.prompt_text import Prompt
 from emberflow.agents.tools.function_tool import FunctionTool, Tool, as_tool
 from emberflow.agents.yaml.aliases import class_path
 from emberflow.agents.yaml.arguments import argument
-from emberflow.agents.yaml.checked_arguments import ModelSettings, check_arguments, settings_of
+from emberflow.agents.yaml.checked_arguments import PlacedSettings, check_arguments, placed_settings
 from emberflow.agents.yaml.named_functions import function_named
 from emberflow.agents.yaml.nodes import Node, Place, wrong
 from emberflow.agents.yaml.skill_sections import skills_of
@@ -60,7 +60,7 @@ class Declared:
     place: Place
     value: Any
     references: tuple[Reference, ...] = ()
-    settings: ModelSettings | None = None
+    settings: PlacedSettings | None = None
     """Those of a chat model."""
 
 
@@ -130,7 +130,7 @@ def prompt_of(entry: Node) -> Prompt:
 def _descriptor(entry: Node, section: str, owner: str) -> Declared:
     kind = DESCRIPTOR_SECTIONS[section]
     made = descriptor_of(entry, kind, owner)
-    settings = settings_of(entry, made, owner) if kind is ResourceType.CHAT_MODEL else None
+    settings = placed_settings(entry, made, owner) if kind is ResourceType.CHAT_MODEL else None
     references = references_of(entry, section, owner)
     return Declared(kind, entry.text("name"), entry.place, made, references, settings)
 

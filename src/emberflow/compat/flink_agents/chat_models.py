@@ -38,7 +38,8 @@ class OllamaChatModelSetup(ollama.OllamaChatModelSetup):
 
 
 class OpenAIChatModelConnection(openai.OpenAIChatModelConnection):
-    """A service with OpenAI's chat interface. Its client is always reused, whatever `reuse_client` says."""
+    """A service with OpenAI's chat interface. Its client is always reused, whatever `reuse_client` says. `request_timeout`, the
+    name of the argument in Ollama's connection, is another name for `timeout`; Flink Agents ignores it here."""
 
     # Written out: the names of arguments are checked against the signature.
     def __init__(
@@ -53,12 +54,13 @@ class OpenAIChatModelConnection(openai.OpenAIChatModelConnection):
         ca_file: str | None = None,
         native_structured_output: bool | None = None,
         reuse_client: bool = True,
+        request_timeout: float | None = None,
     ) -> None:
         super().__init__(
             api_key=api_key,
             base_url=base_url,
             api_base_url=api_base_url,
-            timeout=timeout,
+            timeout=timeout if request_timeout is None else request_timeout,
             max_retries=max_retries,
             default_headers=default_headers,
             ca_file=ca_file,
@@ -107,8 +109,8 @@ class AnthropicChatModelSetup(anthropic.AnthropicChatModelSetup):
         )
 
 
-_CLASSES: dict[str, type[Any]] = {
-    f"{here.__module__}.{here.__qualname__}": there
+PATHS: dict[str, str] = {
+    f"{here.__module__}.{here.__qualname__}": f"{there.__module__}.{there.__qualname__}"
     for there in (
         OllamaChatModelSetup,
         OpenAIChatModelConnection,
@@ -119,8 +121,4 @@ _CLASSES: dict[str, type[Any]] = {
     )
     for here in there.__bases__
 }
-
-
-def class_there(path: str) -> type[Any] | None:
-    """The class of this module for one of `emberflow.integrations.chat_models`; None if there is none."""
-    return _CLASSES.get(path)
+"""The class of `emberflow.integrations.chat_models` -> the one of this module."""

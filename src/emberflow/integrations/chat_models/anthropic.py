@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from emberflow.agents.models.chat_connection import ChatChunk, OnChunk, extract_reasoning
@@ -22,7 +22,7 @@ from emberflow.integrations.chat_models.openai_format import (
     check_reported,
     usage_args,
 )
-from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings
+from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings, setting_types
 from emberflow.integrations.chat_models.strict_schema import strict_schema
 
 Data = dict[str, Any]
@@ -31,9 +31,9 @@ BLOCKS = "anthropic_content_blocks"
 """In `extra_args` of an answer with tool calls or thinking: its parts, which must be sent back unchanged."""
 
 _NOT_SETTINGS = frozenset({"self", "messages", "tools", "system", "stream"})
-_OURS = frozenset({"extract_reasoning", "additional_kwargs", "json_prefill"})
+_OURS = {"extract_reasoning": bool, "additional_kwargs": dict, "json_prefill": bool}
 # Accepted by the service, for older models; the client has no parameters for them.
-_IN_BODY = frozenset({"temperature", "top_p", "top_k"})
+_IN_BODY = {"temperature": float, "top_p": float, "top_k": int}
 _VERSION = re.compile(r"claude-(?:[a-z]+)-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 _FIRST_NATIVE = (4, 5)
 MAX_TOKENS = 4096
@@ -95,7 +95,7 @@ class AnthropicChatModelConnection(HostedChatModelConnection):
         return answer.to_dict(mode="json", warnings=False)
 
     @classmethod
-    def known_settings(cls) -> Collection[str] | None:
+    def known_settings(cls) -> Mapping[str, Any] | None:
         """Those of the client, if it is installed."""
         try:
             return _known()
@@ -134,10 +134,11 @@ def _is_native(model: str) -> bool:
 
 
 @functools.cache
-def _known() -> frozenset[str]:
+def _known() -> dict[str, Any]:
     from anthropic.resources import AsyncMessages
 
-    return (frozenset(inspect.signature(AsyncMessages.create).parameters) - _NOT_SETTINGS) | _OURS | _IN_BODY
+    names = frozenset(inspect.signature(AsyncMessages.create).parameters) - _NOT_SETTINGS
+    return {**setting_types(AsyncMessages.create, names), **_OURS, **_IN_BODY}
 
 
 # requests

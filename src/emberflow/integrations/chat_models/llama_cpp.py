@@ -6,7 +6,7 @@ import asyncio
 import functools
 import os
 import secrets
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -105,9 +105,9 @@ class LlamaCppChatModelConnection(BaseChatModelConnection):
         self._server = None
 
     @classmethod
-    def known_settings(cls) -> Collection[str] | None:
+    def known_settings(cls) -> Mapping[str, Any] | None:
         """Those that the server of llama.cpp has."""
-        return _SETTINGS
+        return dict.fromkeys(_SETTINGS, Any)
 
     async def chat(
         self,

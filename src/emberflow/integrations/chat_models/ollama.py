@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emberflow.agents.models.chat_connection import (
@@ -30,12 +31,19 @@ from emberflow.errors import InvalidArgument
 from emberflow.integrations.chat_models.http_transport import transport_settings, trusting
 from emberflow.integrations.chat_models.loop_clients import LoopClients
 from emberflow.integrations.chat_models.openai_format import Unreadable, tool_data, usage_args
-from emberflow.integrations.chat_models.settings import checked_settings
+from emberflow.integrations.chat_models.settings import checked_settings, plain_type
 
 Data = dict[str, Any]
 
-_OF_THE_CALL = frozenset({"model", "format", "keep_alive", "think", "logprobs", "top_logprobs"})
-_OURS = frozenset({"extract_reasoning", "additional_kwargs", "request_timeout"})
+_OF_THE_CALL = {
+    "model": str,
+    "format": str | dict[str, Any],
+    "keep_alive": float | str,
+    "think": bool | str,
+    "logprobs": bool,
+    "top_logprobs": int,
+}
+_OURS = {"extract_reasoning": bool, "additional_kwargs": dict, "request_timeout": float}
 _NO_KEY = "set OLLAMA_API_KEY where the job runs"
 TIMEOUT_S = 600.0
 
@@ -144,7 +152,7 @@ class OllamaChatModelConnection(BaseChatModelConnection):
         return {**last, "message": said}
 
     @classmethod
-    def known_settings(cls) -> Collection[str] | None:
+    def known_settings(cls) -> Mapping[str, Any] | None:
         """Those of the client, if it is installed."""
         try:
             return _known()
@@ -196,10 +204,12 @@ def _sdk() -> Any:
     return ollama
 
 
-def _known() -> frozenset[str]:
+@functools.cache
+def _known() -> dict[str, Any]:
     from ollama import Options
 
-    return _OF_THE_CALL | _OURS | frozenset(Options.model_fields)
+    options = {name: plain_type(field.annotation) for name, field in Options.model_fields.items()}
+    return {**options, **_OF_THE_CALL, **_OURS}
 
 
 def _secrets() -> list[str]:

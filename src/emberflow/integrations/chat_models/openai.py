@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emberflow.agents import Secret
@@ -19,7 +19,7 @@ from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidArgument
 from emberflow.integrations.chat_models.hosted_connection import TIMEOUT_S, HostedChatModelConnection
 from emberflow.integrations.chat_models.openai_format import Pieces, Unreadable, read_answer, request_data
-from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings
+from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings, setting_types
 
 _OPTIONS = {
     "extra_headers": "headers",
@@ -28,7 +28,12 @@ _OPTIONS = {
     "timeout": "timeout",
 }
 """Settings that are not part of the body, and the client's names for them."""
-_OURS = frozenset({"strict", "extract_reasoning", "additional_kwargs", "model_of_azure_deployment"})
+_OURS = {
+    "strict": bool,
+    "extract_reasoning": bool,
+    "additional_kwargs": dict,
+    "model_of_azure_deployment": str,
+}
 _NOT_SETTINGS = frozenset({"self", "messages", "tools", "stream"})
 # Structured output came with gpt-4o-2024-08-06; everything newer has it, except models that do not write text.
 _NATIVE = re.compile(r"gpt-(4o|4\.\d|[5-9]|[1-9]\d)|o[1-9]")
@@ -133,7 +138,7 @@ class OpenAIChatModelConnection(HostedChatModelConnection):
         return pieces.message(model, reasoning=reasoning)
 
     @classmethod
-    def known_settings(cls) -> Collection[str] | None:
+    def known_settings(cls) -> Mapping[str, Any] | None:
         """Those of the client, if it is installed."""
         try:
             return _known()
@@ -196,7 +201,8 @@ class OpenAIChatModelSetup(BaseChatModelSetup):
 
 
 @functools.cache
-def _known() -> frozenset[str]:
+def _known() -> dict[str, Any]:
     from openai.resources.chat import AsyncCompletions
 
-    return (frozenset(inspect.signature(AsyncCompletions.create).parameters) - _NOT_SETTINGS) | _OURS
+    names = frozenset(inspect.signature(AsyncCompletions.create).parameters) - _NOT_SETTINGS
+    return {**setting_types(AsyncCompletions.create, names), **_OURS}

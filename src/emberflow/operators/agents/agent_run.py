@@ -11,6 +11,7 @@ from emberflow.errors import InvalidArgument, ProgramChanged, shorten
 from emberflow.events.agent_events import Event, InputEvent
 from emberflow.events.batch import Origin
 from emberflow.events.copies import copied_without_models
+from emberflow.events.json_values import json_value
 from emberflow.events.run_ids import ActionId, format_action, format_event, format_run
 from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
@@ -128,7 +129,8 @@ class AgentRun:
             self.early = value.early
         else:
             # A copy: the record may also be sent to other steps, and is read again after a crash.
-            event = InputEvent(copied_without_models(value))
+            as_json = self.runtime.settings.events_as_json
+            event = InputEvent(json_value(value) if as_json else copied_without_models(value))
             self.early = False
         event.id = format_event(self.run_id, 0)
         self.first = event
@@ -162,7 +164,8 @@ class AgentRun:
         """The event with its id, which depends on where the event was sent, never on its contents. `early` are ids that
         were read before their events were sent."""
         # A copy, so that changes that the sender makes afterwards have no effect.
-        sent = sent_copy(event, self.runtime.settings.max_event_bytes)
+        settings = self.runtime.settings
+        sent = sent_copy(event, settings.max_event_bytes, as_json=settings.events_as_json)
         # Incremented last: a rejected event takes no number, so that ids do not depend on caught errors.
         self._ordinal += 1
         given = event.__dict__.get("id")

@@ -57,6 +57,7 @@ class AgentSettings:
     on_error: ErrorHandling
     restarts_on_mismatch: bool
     calls_block: bool
+    events_as_json: bool
 
     @staticmethod
     def of(plan: AgentPlan) -> AgentSettings:
@@ -74,6 +75,7 @@ class AgentSettings:
             on_error=get(AgentExecutionOptions.ON_ERROR),
             restarts_on_mismatch=mismatch is ReplayMismatchHandling.RESTART,
             calls_block=get(AgentExecutionOptions.CALLS_BLOCK),
+            events_as_json=get(AgentExecutionOptions.EVENTS_AS_JSON),
         )
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from emberflow.errors import NotSerializable
 from emberflow.events.agent_events import Event, OutputEvent
 from emberflow.events.copies import UNCHANGEABLE, copied_event, is_plain_event, plain_copy, walked_copy
+from emberflow.events.json_values import json_attributes
 from emberflow.operators.agents.action_errors import check_event
 from emberflow.state.sizes import FIXED_SIZE, measure
 
@@ -20,9 +21,13 @@ _OUTPUT = OutputEvent.EVENT_TYPE
 _NEW: Any = object.__new__
 
 
-def sent_copy(event: E, max_bytes: int) -> E:
-    """Raises InvalidArgument or NotSerializable for an event that cannot be sent."""
+def sent_copy(event: E, max_bytes: int, *, as_json: bool = False) -> E:
+    """`as_json`: the attributes become what JSON can represent. Raises InvalidArgument or NotSerializable for an event that
+    cannot be sent."""
     kind = event.__class__
+    if as_json and is_plain_event(kind) and event.__dict__.get("attributes").__class__ is dict:
+        given, event = event, _NEW(kind)
+        event.__dict__ = {**given.__dict__, "attributes": json_attributes(given.attributes)}
     if is_plain_event(kind) and not (event.type == _OUTPUT and "output" not in event.attributes):
         try:
             fields = event.__dict__.copy()

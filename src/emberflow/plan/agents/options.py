@@ -157,6 +157,9 @@ class AgentExecutionOptions:
     CALLS_BLOCK = ConfigOption("calls.block", bool, False)
     """Whether `model.chat(…)` and `tool.call(…)` return their answers in asynchronous actions, too, as in Flink Agents, for
     whose programs it is set. Nothing else of the task continues meanwhile."""
+    EVENTS_AS_JSON = ConfigOption("events.as-json", bool, False)
+    """Whether inputs, outputs and attributes of events arrive as JSON represents them, as in Flink Agents, for whose programs
+    it is set: dataclasses as dictionaries, tuples as lists, dates as text."""
 
 
 class AgentConfigOptions:

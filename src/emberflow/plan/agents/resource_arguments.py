@@ -6,15 +6,18 @@ Used when a resource is created, and earlier for what a file declares.
 from __future__ import annotations
 
 import inspect
+import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
 from emberflow.errors import did_you_mean, shorten
+from emberflow.plan.agents.argument_types import fits_exactly, shown_hint
 
 _OURS = __name__.partition(".")[0]
+_NOT_NEGATIVE = re.compile(r"(^|_)(timeout|retries|backoff_ms)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class ArgumentProblem:
     message: str
     cause: str = ""
     way_out: str = ""
+    unknown: bool = False
+    """The name is wrong, not the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def accepted_by(clazz: type[Any]) -> Accepted:
     for kind in inspect.getmro(clazz)[:-1]:
         if "__init__" not in vars(kind):
             continue
-        if not _is_ours(kind):
+        if not is_ours(kind):
             return Accepted(_named(parameters), others=True, own=True)
         passed = list(inspect.signature(cast("Any", kind).__init__).parameters.values())[1:]
         names |= dict.fromkeys(_named(passed))
@@ -71,13 +76,65 @@ def unknown_argument(
                 name,
                 f"{clazz.__name__} takes no argument {name!r}{did_you_mean(name, known)}",
                 way_out=f"its arguments are {', '.join(accepted.names)}",
+                unknown=True,
             )
+    return None
+
+
+def argument_problem(
+    clazz: type[Any], given: Mapping[str, Any], more: Iterable[str] = ()
+) -> ArgumentProblem | None:
+    """What is wrong with the arguments, as far as that can be said without creating the resource."""
+    return (
+        unknown_argument(clazz, given, more)
+        or unknown_choice(clazz, given)
+        or _unfitting_argument(clazz, given)
+        or _missing_argument(clazz, given)
+    )
+
+
+def _unfitting_argument(clazz: type[Any], given: Mapping[str, Any]) -> ArgumentProblem | None:
+    """The first argument of a class of emberflow whose value is not of the annotated type, or a negative time."""
+    seen: set[str] = set()
+    for kind in filter(is_ours, inspect.getmro(clazz)):
+        for name, hint in _hints(kind).items():
+            if name not in given or name in seen or hint is Any:
+                # A subclass that says nothing leaves it to the class above.
+                continue
+            seen.add(name)
+            if (problem := unfitting_value(name, given[name], hint)) is not None:
+                return problem
+    return None
+
+
+def unfitting_value(name: str, value: Any, hint: Any) -> ArgumentProblem | None:
+    """What is wrong with one argument, whose annotation says exactly what it accepts."""
+    if not fits_exactly(value, hint):
+        shown = shorten(value)
+        if isinstance(value, str) and typing.get_origin(hint) is Sequence:
+            return ArgumentProblem(
+                name, f"{name!r} must be a list, got {shown}", way_out=f"{name}: [{value}]"
+            )
+        return ArgumentProblem(name, f"{name!r} is {shown}", cause=f"it must be {shown_hint(hint)}")
+    if isinstance(value, (int, float)) and value < 0 and _NOT_NEGATIVE.search(name):
+        return ArgumentProblem(name, f"{name!r} is {shorten(value)}", cause="it must not be negative")
+    return None
+
+
+def _missing_argument(clazz: type[Any], given: Mapping[str, Any]) -> ArgumentProblem | None:
+    """The first argument that the constructor needs; only for classes of emberflow, whose others are optional."""
+    if accepted_by(clazz).own:
+        return None
+    for item in inspect.signature(clazz).parameters.values():
+        needed = item.default is item.empty and item.kind in (item.POSITIONAL_OR_KEYWORD, item.KEYWORD_ONLY)
+        if needed and item.name not in given:
+            return ArgumentProblem(item.name, f"{clazz.__name__} needs an argument {item.name!r}")
     return None
 
 
 def unknown_choice(clazz: type[Any], given: Mapping[str, Any]) -> ArgumentProblem | None:
     """The first string that is not among the choices of an argument, for classes of emberflow, where it names one."""
-    for kind in filter(_is_ours, inspect.getmro(clazz)):
+    for kind in filter(is_ours, inspect.getmro(clazz)):
         for name, hint in _hints(kind).items():
             value: Any = given.get(name)
             choices = next((item for item in (hint, *typing.get_args(hint)) if _is_enum(item)), None)
@@ -109,7 +166,8 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
         return {}
 
 
-def _is_ours(kind: type[Any]) -> bool:
+def is_ours(kind: type[Any]) -> bool:
+    """Whether a class is part of emberflow."""
     return kind.__module__.partition(".")[0] == _OURS
 
 

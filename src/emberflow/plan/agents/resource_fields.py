@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import types
 import typing
 from collections.abc import Callable
 from enum import Enum
@@ -19,13 +18,10 @@ from typing import Any, cast
 
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.copies import copied
+from emberflow.plan.agents.argument_types import fits
 
 _REQUIRED: Any = object()
 _ELSEWHERE: Any = object()
-_KINDS: dict[Any, tuple[type[Any], ...]] = {
-    str: (str,), int: (int,), float: (int, float), bool: (bool,),
-    list: (list, tuple), dict: (dict,), tuple: (list, tuple), set: (set, frozenset, list, tuple),
-}  # fmt: skip
 
 
 def fill_declared_fields(kind: type[Any], not_fields: frozenset[str]) -> None:
@@ -115,26 +111,9 @@ def _checked(owner: str, name: str, value: Any, hint: Any) -> Any:
     validate: Any = getattr(cast("Any", hint), "model_validate", None)
     if validate is not None and isinstance(value, dict):
         return validate(value)
-    if not _fits(value, hint):
+    if not fits(value, hint):
         shown = getattr(hint, "__name__", None) if isinstance(hint, type) else str(hint)
         raise InvalidArgument(
             f"the argument {name!r} of {owner} is {shorten(value)}", cause=f"it must be {shown}"
         )
     return value
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """False only where the annotation leaves no doubt."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, item) for item in typing.get_args(hint))
-    if origin is typing.Literal:
-        return value in typing.get_args(hint)
-    if hint is None or hint is type(None):
-        return hint is None or value is None
-    kinds = _KINDS.get(hint if origin is None else origin)
-    if kinds is not None:
-        return isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return isinstance(value, cast("type[Any]", hint))
-    return True

@@ -11,6 +11,7 @@ from typing import Any
 
 from emberflow.errors import InvalidAgent, NotSerializable
 from emberflow.events.codecs import encode
+from emberflow.plan.agents.resource_checks import check_resource_arguments
 from emberflow.plan.agents.resource_names import check_resource_names
 from emberflow.plan.agents.resources import ResourceDescriptor, ResourceType
 from emberflow.plan.json_values import from_json_value, to_json_value
@@ -63,6 +64,7 @@ def providers_from(agent_name: str, agent: Any, shared: Any = None) -> Providers
         own[kind][name] = _provider(agent_name, kind, name, value)
     for kind, named in own.items():
         made[kind].update(named)
+    check_resource_arguments(agent_name, made)
     check_resource_names(agent_name, own, made)
     return made
 

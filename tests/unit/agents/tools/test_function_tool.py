@@ -257,7 +257,6 @@ def test_a_pydantic_model() -> None:
         ({"a": True}, "whole number"),
         ({"a": float("inf")}, "whole number"),
         ({"a": 1, "b": None, "x": 0}, r"has the unexpected property 'x'; arguments\.b must be"),
-        ("a=1", "must be an object"),
     ],
 )
 def test_the_model_gets_a_message_about_what_is_wrong(arguments: Any, said: str) -> None:
@@ -265,6 +264,19 @@ def test_the_model_gets_a_message_about_what_is_wrong(arguments: Any, said: str)
         asyncio.run(FunctionTool(add).call(arguments))
     assert "tool 'add'" in str(raised.value)
     assert "it takes: a, b" in str(raised.value)
+
+
+def test_arguments_may_be_given_by_position() -> None:
+    tool = FunctionTool(add)
+    assert asyncio.run(tool.call(1)) == asyncio.run(tool.call(a=1))
+    assert asyncio.run(tool.call(1, 2)) == asyncio.run(tool.call(1, b=2)) == 3
+    for positional, named, said in (
+        ((1, 2, 3), {}, "received 3 arguments by position"),
+        ((1,), {"a": 2}, "received its argument 'a' twice"),
+        (("1",), {}, "arguments.a must be a whole number"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
+            asyncio.run(tool.call(*positional, **named))
 
 
 @pytest.mark.parametrize(

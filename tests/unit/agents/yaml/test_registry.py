@@ -469,6 +469,10 @@ ALIASES = list(CLASS_ALIASES[ResourceType.CHAT_MODEL_CONNECTION])
 
 
 def described(service: str, *, setup: str = "", setting: str = "model: m", argument: str = "") -> str:
+    if "model:" not in setting:
+        setting += "\n    model: m"
+    if service == "llama_cpp":
+        argument += "\n    path: model.gguf"
     return MODEL.format(service=service, setup=setup or service, setting=setting, argument=argument)
 
 
@@ -478,12 +482,18 @@ def described(service: str, *, setup: str = "", setting: str = "model: m", argum
     [
         ({"argument": "tmeout_s: 3"}, r"yaml:9:5: .*ChatModelConnection takes no argument 'tmeout_s'"),
         ({"argument": "max_concurent: 3"}, "'max_concurent'; did you mean 'max_concurrent'"),
-        ({"setting": "temprature: 3"}, r"yaml:5:5: .*no setting 'temprature'; did you mean 'temperature'"),
+        (
+            {"setting": "temprature: 3"},
+            r"yaml:5:5: .*no setting 'temprature'; did you mean 'temperature'",
+        ),
         (
             {"setting": "structured_output_strategy: nativ"},
             r"yaml:5:33: .*cannot be 'nativ'; did you mean 'native'",
         ),
         ({"setting": "history_strategy: sumarize"}, r"yaml:5:23: .*did you mean 'summarize'"),
+        ({"setting": "tools: search"}, r"yaml:5:12: .*'tools' must be a list, got 'search'"),
+        ({"setting": "prompt: 3"}, r"yaml:5:13: .*'prompt' is 3"),
+        ({"setting": "model: 3"}, r"yaml:5:12: .*'model' is 3"),
     ],
 )
 def test_a_misspelt_argument_of_a_model_is_shown_with_its_place(
@@ -493,6 +503,34 @@ def test_a_misspelt_argument_of_a_model_is_shown_with_its_place(
         load_agents(write(described(service, **given).lstrip()))
     if "temprature" in message:
         assert "additional_kwargs" in raised.value.way_out
+
+
+@pytest.mark.parametrize(
+    ("service", "given", "message"),
+    [
+        ("ollama", {"argument": "request_timeout: soon"}, r"yaml:9:22: .*'request_timeout' is 'soon'"),
+        ("openai", {"argument": "timeout: soon"}, r"yaml:9:14: .*'timeout' is 'soon'"),
+        ("openai", {"argument": "timeout: .nan"}, r"yaml:9:14: .*'timeout' is nan"),
+        ("anthropic", {"argument": "timeout: -1"}, r"yaml:9:14: .*'timeout' is -1"),
+        ("vllm", {"argument": "max_retries: many"}, r"yaml:9:18: .*'max_retries' is 'many'"),
+        ("azure_openai", {"argument": "api_version: 2024"}, r"yaml:9:18: .*'api_version' is 2024"),
+        ("openai", {"argument": "default_headers: {A: 1}"}, r"yaml:9:\d+: .*'default_headers' is"),
+        ("openai", {"setting": "temperature: hot"}, r"yaml:5:18: .*'temperature' is 'hot'"),
+        ("openai", {"setting": "additional_kwargs: fast"}, r"yaml:5:24: .*'additional_kwargs' is 'fast'"),
+        ("ollama", {"setting": "num_ctx: many"}, r"yaml:5:14: .*'num_ctx' is 'many'"),
+        (
+            "ollama",
+            {"setting": "# model: m"},
+            r"yaml:2:5: .*OllamaChatModelSetup needs an argument 'model'",
+        ),
+        ("anthropic", {"setting": "max_tokens: few"}, r"yaml:5:17: .*'max_tokens' is 'few'"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_shown_with_its_place(
+    service: str, given: dict[str, str], message: str, write: Write
+) -> None:
+    with pytest.raises(InvalidAgent, match=message):
+        load_agents(write(described(service, **given).lstrip()))
 
 
 @pytest.mark.parametrize("service", ALIASES)

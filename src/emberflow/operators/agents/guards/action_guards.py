@@ -109,7 +109,8 @@ class ActionGuards:
                 way_out="send the delayed event in the agent that calls it",
             )
         # A copy: the event may be sent again, or changed, before it is stored.
-        later = sent_copy(event, run.runtime.settings.max_event_bytes)
+        settings = run.runtime.settings
+        later = sent_copy(event, settings.max_event_bytes, as_json=settings.events_as_json)
         later.id = ""
         later.upstream_event_id = execution.event.id
         later.upstream_action_name = execution.action.name
