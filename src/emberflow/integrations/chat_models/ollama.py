@@ -30,7 +30,8 @@ from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidArgument
 from emberflow.integrations.chat_models.http_transport import transport_settings, trusting
 from emberflow.integrations.chat_models.loop_clients import LoopClients
-from emberflow.integrations.chat_models.openai_format import Unreadable, tool_data, usage_args
+from emberflow.integrations.chat_models.ollama_tools import ollama_tool
+from emberflow.integrations.chat_models.openai_format import Unreadable, usage_args
 from emberflow.integrations.chat_models.settings import checked_settings, plain_type
 
 Data = dict[str, Any]
@@ -107,7 +108,7 @@ class OllamaChatModelConnection(BaseChatModelConnection):
         request |= {
             "model": model,
             "messages": [_message_data(message) for message in messages],
-            "tools": [tool_data(tool) for tool in tools or ()] or None,
+            "tools": [ollama_tool(tool) for tool in tools or ()] or None,
             "options": settings or None,
         }
         named = f"the model {model!r} of Ollama at {address_of(self.base_url)}"

@@ -90,7 +90,7 @@ class OpenAIChatModelConnection(HostedChatModelConnection):
         `extract_reasoning` (what the model thinks between tags goes to `extra_args["reasoning"]`) and
         `additional_kwargs` (passed on unchecked). A refusal is `extra_args["refusal"]`. Raises ModelFailed."""
         settings = checked_settings(kwargs, _known(), self._service, way_out=UNCHECKED_SETTINGS)
-        settings.pop("model_of_azure_deployment", None)
+        behind_deployment = str(settings.pop("model_of_azure_deployment", ""))
         reasoning = bool(settings.pop("extract_reasoning", False))
         strict = bool(settings.pop("strict", False))
         model = str(settings.get("model", ""))
@@ -99,10 +99,12 @@ class OpenAIChatModelConnection(HostedChatModelConnection):
                 f"no model is specified for the call to {self._service}", way_out="model='…' of the setup"
             )
         request = {**request_data(messages, tools, output_schema, strict=strict), **settings}
+        # Tokens are counted for the model, not for its deployment.
+        counted = behind_deployment or model
         try:
             if on_chunk is None:
-                return await self._whole(request, model, reasoning)
-            return await self._in_pieces(request, model, reasoning, on_chunk)
+                return await self._whole(request, counted, reasoning)
+            return await self._in_pieces(request, counted, reasoning, on_chunk)
         except Exception as error:
             failed = self._failed(error, model, messages, settings.get("timeout"))
         raise failed
@@ -134,7 +136,7 @@ class OpenAIChatModelConnection(HostedChatModelConnection):
             async for piece in stream:
                 pieces.add(piece.to_dict(mode="json", warnings=False))
         if not pieces.finish:
-            raise cut_short(self._named(model))
+            raise cut_short(self._named(str(request["model"])))
         return pieces.message(model, reasoning=reasoning)
 
     @classmethod

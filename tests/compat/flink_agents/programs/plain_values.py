@@ -92,7 +92,9 @@ class TripAgent(Agent):
     @staticmethod
     def ask(event: Event, ctx: RunnerContext) -> None:
         price = event.get_attr("price")
-        question = f"{event.get_attr('trip')['city']} {price[0]} {type(price).__name__} {event.get_attr('start')}"
+        question = (
+            f"{event.get_attr('trip')['city']} {price[0]} {type(price).__name__} {event.get_attr('start')}"
+        )
         ctx.send_event(
             ChatRequestEvent(
                 model="adviser",

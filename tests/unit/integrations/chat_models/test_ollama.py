@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import re
 from typing import Any
@@ -98,6 +99,45 @@ def test_tokens_arrive_one_by_one_and_add_up_to_the_answer() -> None:
     assert answer is not None
     assert answer.content == "Hello"
     assert answer.usage is not None
+
+
+@dataclasses.dataclass
+class Place:
+    city: str
+    zip: int | None = None
+
+
+def search(
+    place: Place,
+    query: str | None = None,
+    weights: dict[str, float] | None = None,
+    tags: list[str] | None = None,
+) -> str:
+    """Searches.
+
+    Args:
+        place: where to look
+        query: what for
+    """
+    return ""
+
+
+def test_the_client_loses_nothing_of_the_parameters_of_a_tool() -> None:
+    with ModelServer([Answer(reply())]) as server:
+        ask(server, HELLO, [FunctionTool(search), FunctionTool(add)])
+        sent = server.requests[0].body["tools"]
+    found = sent[0]["function"]["parameters"]["properties"]
+    told, _, schema = found["place"].pop("description").partition("\nJSON Schema: ")
+    assert told == "where to look"
+    assert json.loads(schema)["properties"]["city"] == {"type": "string"}
+    assert found["place"] == {"type": "object"}
+    assert found["query"] == {"type": ["string", "null"], "description": "what for"}
+    weights, tags = (
+        json.loads(found[name]["description"].removeprefix("JSON Schema: ")) for name in ("weights", "tags")
+    )
+    assert weights["anyOf"][0]["additionalProperties"] == {"type": "number"}
+    assert tags["anyOf"][0] == {"type": "array", "items": {"type": "string"}}
+    assert sent[1]["function"]["parameters"]["properties"]["a"] == {"type": "integer"}
 
 
 def test_the_schema_restricts_the_answer_unless_tools_may_be_called() -> None:

@@ -285,8 +285,9 @@ def test_azure_names_deployments_in_the_address() -> None:
         setup = AzureOpenAIChatModelSetup(
             connection=made, model="our-deployment", model_of_azure_deployment="gpt-5"
         )
-        asyncio.run(setup.chat("How many?", output_schema=int))
+        answer = asyncio.run(setup.chat("How many?", output_schema=int))
         [request] = server.requests
+    assert answer.extra_args["model_name"] == "gpt-5"
     assert request.path == "/openai/deployments/our-deployment/chat/completions?api-version=2024-10-21"
     assert request.headers["api-key"] == KEY
     assert request.body["response_format"]["type"] == "json_schema"
