@@ -27,7 +27,7 @@ FORBIDDEN_NAMES = {
 }
 ON_THE_HOSTS_LOOP = {
     *("AbstractEventLoop", "CancelledError", "Future", "TimerHandle"),
-    *("get_running_loop", "sleep", "timeout", "wait_for"),
+    *("current_task", "get_running_loop", "sleep", "timeout", "wait_for"),
 }
 EXCEPTIONS = {
     # Users' actions request resources from their own threads.

@@ -20,6 +20,9 @@ class MemoryLog:
     async def write(self, record: CallRecord) -> None:
         self.write_now(record)
 
+    def write_first(self, record: CallRecord) -> None:
+        self.write_now(record)
+
     def write_now(self, record: CallRecord) -> None:
         # Another process would see a copy.
         self.records[record.call_id] = decode(encode(record))

@@ -89,11 +89,20 @@ class StoredCallLog:
         self._writer.add(written, _encoded(written), (loop, future))
         await future
 
+    def write_first(self, record: CallRecord) -> None:
+        self.touched = True
+        written = self._marked(record)
+        data = _encoded(written)
+        with self._lock:
+            self._index.apply(self._store.owner, written)
+        self._writer.add(written, data)
+
     def write_now(self, record: CallRecord) -> None:
         self.touched = True
         written = self._marked(record)
         data = _encoded(written)
         with self._lock:
+            self._writer.flush()
             self._store.append([data], sync=True)
             self._index.apply(self._store.owner, written)
 

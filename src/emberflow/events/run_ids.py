@@ -7,6 +7,7 @@
     call     <action><number within the action>; within a branch, followed by .<number within the branch> and so on
     sub-run  <run>~<number of the action>.<its number within the action>
     outcome  <action>end
+    failure  <action>0; of an action of a sub-agent <action><numbers of the sub-agent's action>.0
 
 Ids are stored and sent as strings: in state, the call log, events and approvals. No other module knows their format.
 The functions format parts that the caller already has as strings, without creating an object for each id.
@@ -57,7 +58,7 @@ class ActionId(NamedTuple):
 
 
 class CallId(NamedTuple):
-    """One durable call of an action, or the outcome of the action as a whole."""
+    """One durable call of an action, its failure (the number 0), or the outcome of the action as a whole."""
 
     action: str
     """The formatted id of the action: calls are looked up by it."""
@@ -85,7 +86,7 @@ class CallId(NamedTuple):
         if number == _OUTCOME:
             return CallId(action, None)
         first, *parts = number.split(".")
-        if not first.isdecimal() or not all(map(str.isdecimal, parts)) or (parts and int(parts[-1]) <= 1):
+        if not first.isdecimal() or not all(map(str.isdecimal, parts)) or (parts and int(parts[-1]) == 1):
             return None
         return CallId(action, int(first), tuple(map(int, parts)))
 
@@ -136,6 +137,11 @@ def run_of(run: str) -> str:
 def format_outcome(action: str) -> str:
     """Where the outcome of an action is found: next to its calls."""
     return f"{action}{_OUTCOME}"
+
+
+def format_failure(action: str, path: tuple[int, ...]) -> str:
+    """Where a handled failure of an action is found; `path` is that of an action of a sub-agent."""
+    return format_call(action, *path, 0)
 
 
 def action_of(call: str) -> str:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from emberflow.errors import CallLogFailed, describe_cause
+from emberflow.errors import CallLogFailed, ReplayMismatch, describe_cause
 from emberflow.events.agent_events import ErrorEvent, Event, OutputEvent
 from emberflow.events.batch import Origin
 from emberflow.events.copies import copied, copied_event
@@ -19,11 +19,12 @@ from emberflow.events.run_ids import format_outcome
 from emberflow.operators.agents.action_errors import check_result, explained, too_many_steps
 from emberflow.operators.agents.agent_run import AgentRun, RunState, Task
 from emberflow.operators.agents.agent_runtime import AgentRuntime
+from emberflow.operators.agents.calls.failed_calls import ids_of
 from emberflow.operators.agents.execution import ActionExecution
 from emberflow.operators.agents.guards.attempts import run_guarded, unwrapped
 from emberflow.operators.agents.guards.delayed_events import Due, keep
 from emberflow.operators.agents.guards.failures import deals_with, letter_of
-from emberflow.operators.agents.outcome import leave_behind
+from emberflow.operators.agents.outcome import keep_failure, leave_behind, raise_kept_failure
 from emberflow.operators.agents.runner_context import RunnerContext
 from emberflow.operators.operator import Output
 from emberflow.operators.scope import Scope
@@ -61,10 +62,11 @@ class ActionRunner:
     def __init__(self, runtime: AgentRuntime, driver: RunDriver) -> None:
         self._runtime = runtime
         self._driver = driver
+        self._keeps_failures = runtime.routes.goes_on_after_failures
 
     def drive(self, run: AgentRun) -> bool:
         """Runs the key's tasks until none is left (True) or one is in flight (False)."""
-        runtime, tasks = self._runtime, run.tasks
+        runtime, tasks, log = self._runtime, run.tasks, self._runtime.log
         while tasks:
             action, event = tasks.popleft()
             run.steps += 1
@@ -72,6 +74,8 @@ class ActionRunner:
             try:
                 if run.steps > runtime.settings.max_steps:
                     raise too_many_steps(runtime.settings.max_steps)
+                if self._keeps_failures and log is not None:
+                    raise_kept_failure(log, execution)
                 if runtime.budgets.counts_steps and run.failure is None and event.type != _ERROR:
                     # Error handling is still allowed when the step budget is used up.
                     execution.guarded().count({"steps": 1})
@@ -89,6 +93,8 @@ class ActionRunner:
                 result = action.function(given, RunnerContext(execution))
                 if result is not None:
                     check_result(result)
+                if log is not None:
+                    execution.check_replay()
                 self.finish(execution)
             except (KeyboardInterrupt, GeneratorExit):
                 raise
@@ -154,6 +160,7 @@ class ActionRunner:
             failure: Exception | None = None
             try:
                 result = await self._started(execution)
+                execution.check_replay()
                 if run.state is RunState.DETACHED:
                     check_result(result)
             except Exception as error:
@@ -238,23 +245,26 @@ class ActionRunner:
         run.take_back(execution.sent)
         if execution.guards is not None and execution.guards.spent:
             run.count_spent(execution.guards.spent, runtime.budgets)
-        if runtime.log is not None:
-            runtime.log.done(execution.call_prefix)
-        error, attempts = unwrapped(error)
-        if not isinstance(error, CallLogFailed) and deals_with(
+        error, attempts = unwrapped(execution.cause_of(error))
+        handled = not isinstance(error, CallLogFailed) and deals_with(
             runtime, run, execution.action, execution.event, error, attempts
-        ):
+        )
+        if runtime.log is not None:
+            if handled:
+                run.handled.append(keep_failure(runtime.log, execution, error, attempts))
+            runtime.log.done(execution.call_prefix)
+        if handled:
             runtime.metrics.get_counter("handled_failures").inc()
-            run.handled += [*execution.raised, format_outcome(execution.call_prefix)]
             return
         try:
             self.fail_run(run, execution.action.name, execution.event, error, attempts)
         except BaseException:
-            # The job fails, and repeats the run, which may succeed then: also the actions whose failures it handled before. In any
-            # other case what they raised stays recorded: the batch goes on, and must have the same result if it is repeated.
+            # The job fails, and repeats the run, which may succeed then: also the actions whose failures it handled, unless what
+            # followed is recorded. In any other case what they raised stays recorded: the batch goes on, and must have the same
+            # result if it is repeated.
             execution.forget_raised()
             if runtime.log is not None:
-                runtime.log.forget([*run.handled, format_outcome(execution.call_prefix)])
+                runtime.log.forget([*ids_of(run.handled), format_outcome(execution.call_prefix)])
             raise
         if runtime.log is not None:
             runtime.log.gave_up(execution.call_prefix)
@@ -264,8 +274,8 @@ class ActionRunner:
     ) -> None:
         """Ends the run: its input is skipped or becomes a dead letter, or the job fails."""
         runtime, on_error = self._runtime, self._runtime.settings.on_error
-        # A log that cannot be written is not the input's fault.
-        skips = on_error is not ErrorHandling.FAIL and not isinstance(error, CallLogFailed)
+        # Neither a log that cannot be written nor code that has changed is the input's fault.
+        skips = on_error is not ErrorHandling.FAIL and not isinstance(error, CallLogFailed | ReplayMismatch)
         failure = explained(
             runtime.plan.name, action, run.key, event, error, skipped=skips, attempts=attempts
         )

@@ -13,6 +13,7 @@ from emberflow.events.batch import Origin
 from emberflow.events.copies import copied_without_models
 from emberflow.events.json_values import json_value
 from emberflow.events.run_ids import ActionId, format_action, format_event, format_run
+from emberflow.operators.agents.calls.failed_calls import FailedCall
 from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
 from emberflow.operators.agents.guards.delayed_events import Delayed
@@ -102,8 +103,8 @@ class AgentRun:
         """Which event of another agent caused it, if that agent logs its events."""
         self.failure: Failure | None = None
         """How the action failed whose fallback is the next or the current action."""
-        self.handled: list[str] = []
-        """Recorded failures with which the run went on: forgotten if it makes the job fail after all."""
+        self.handled: list[FailedCall] = []
+        """Actions with whose failure the run went on: forgotten if it makes the job fail after all."""
         self.spent: Amounts = {}
         self._failed_before: tuple[str, ...] = ()
         self.early = False

@@ -16,7 +16,8 @@ from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.agent_events import Event
 from emberflow.events.run_ids import format_call, format_early_event
 from emberflow.operators.agents.calls.call_entries import CallEntry
-from emberflow.operators.agents.calls.durable_calls import ActionCalls, takes_idempotency_key
+from emberflow.operators.agents.calls.durable_calls import ActionCalls, Recorded, takes_idempotency_key
+from emberflow.operators.agents.calls.failed_calls import FailedCall
 from emberflow.operators.agents.calls.host_threads import threads_of
 from emberflow.operators.agents.guards.action_guards import ActionGuards
 from emberflow.operators.agents.resources.durable_views import (
@@ -139,9 +140,19 @@ class ActionExecution:
         self.ended = True
 
     @property
-    def raised(self) -> list[str]:
+    def failed_calls(self) -> list[FailedCall]:
         """Its durable calls that raised."""
-        return [] if self._durable is None else self._durable.raised
+        return [] if self._durable is None else self._durable.failed
+
+    def check_replay(self) -> None:
+        """Raises ReplayMismatch if the action has caught it: it went on without the answers that are recorded."""
+        if self._durable is not None:
+            self._durable.replay.check()
+
+    def cause_of(self, error: BaseException) -> BaseException:
+        """Why the action failed with this error."""
+        mismatch = None if self._durable is None else self._durable.replay.mismatch
+        return error if mismatch is None else mismatch
 
     def forget_raised(self) -> None:
         """The job fails with the action: calls that raised may succeed when it is repeated."""
@@ -178,13 +189,16 @@ class ActionExecution:
         found = self._durable
         if found is None:
             runtime = self.run.runtime
-            log = runtime.log if self.action.guards.retry is None else self.guarded().log_of_attempts()
+            log: Recorded | None = runtime.log
+            if self.action.guards.retry is not None:
+                log = self.guarded().log_of_attempts(log)
             if log is not None:
                 found = self._durable = ActionCalls(
                     log,
                     self.call_prefix,
                     restarts=runtime.settings.restarts_on_mismatch,
                     secrets=runtime.resources.secrets,
+                    after=self.run.handled,
                 )
         return found
 

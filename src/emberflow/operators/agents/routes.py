@@ -121,6 +121,10 @@ class Routes:
         self._agent = plan.name
         self._conditional = any(item.matches for item in self._ordered)
         self.handles_errors = any(_names_errors(item) for item in plan.actions.values())
+        self.goes_on_after_failures = self.handles_errors or any(
+            item.guards.fallback is not None for item in plan.actions.values()
+        )
+        """Whether a run may continue although one of its actions has failed."""
         strategy = plan.config.get(AgentConfigOptions.CONDITION_EVALUATION_FAILURE_STRATEGY)
         self._fail = strategy is ConditionEvaluationFailureStrategy.FAIL
         self._warned: set[tuple[str, str]] = set()

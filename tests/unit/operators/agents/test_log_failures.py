@@ -128,7 +128,7 @@ def test_failures_of_the_log_raised_by_a_call_are_not_recorded() -> None:
             with pytest.raises(expected):
                 asyncio.run(calls.run(call, make, None))
             assert not log.records
-            assert not calls.raised
+            assert not calls.failed
 
 
 def test_a_question_stays_open_when_the_log_fails(tmp_path: Path) -> None:

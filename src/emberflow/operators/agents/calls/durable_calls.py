@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, zip_longest
 from typing import Any, Protocol, cast
 
-from emberflow.errors import CallLogFailed, InvalidArgument, ReplayMismatch, shorten
+from emberflow.errors import CallLogFailed, InvalidArgument, shorten
 from emberflow.events.copies import copied
 from emberflow.events.identity import DIGITS, fingerprint
 from emberflow.events.run_ids import CallId, format_call
 from emberflow.events.stored_types import stored_type
+from emberflow.operators.agents.calls.failed_calls import (
+    Asker,
+    CallPosition,
+    FailedCall,
+    current_asker,
+    ids_of,
+)
 from emberflow.operators.agents.calls.masked_errors import mask
+from emberflow.operators.agents.calls.replay import Replay
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
 from emberflow.rendering.secret_names import MASK, is_hidden
 
@@ -48,6 +56,10 @@ class Recorded(Protocol):
 
     async def write(self, record: CallRecord) -> None:
         """Returns when the record is durable."""
+        ...
+
+    def write_first(self, record: CallRecord) -> None:
+        """Returns at once; the record is durable before any that is written later."""
         ...
 
     def write_now(self, record: CallRecord) -> None:
@@ -94,7 +106,20 @@ class CallLog(Recorded, Protocol):
 class ActionCalls:
     """The durable calls of one action, in the order in which it makes them."""
 
-    __slots__ = ("_count", "_log", "_prefix", "_restarts", "_secrets", "blocking", "path", "raised")
+    __slots__ = (
+        "_above",
+        "_after",
+        "_count",
+        "_log",
+        "_prefix",
+        "_restarts",
+        "_secrets",
+        "askers",
+        "blocking",
+        "failed",
+        "path",
+        "replay",
+    )
 
     def __init__(
         self,
@@ -104,9 +129,10 @@ class ActionCalls:
         restarts: bool,
         secrets: Collection[str] = frozenset(),
         path: tuple[int, ...] = (),
+        after: Sequence[FailedCall] = (),
     ) -> None:
         """`secrets` are masked in what is recorded about a call; its answer is recorded unchanged. `path` is the position of
-        a branch within the action."""
+        a branch within the action. `after` are failures that came before all of these calls."""
         self._log = log
         self._secrets = secrets
         self._prefix = prefix
@@ -115,25 +141,61 @@ class ActionCalls:
         self.blocking = False
         """Whether the action waits for its calls on another thread: they are recorded without its event loop."""
         self.path = path
-        self.raised: list[str] = []
-        """Calls that raised; forgotten if the job fails with the action, or the failure would be repeated forever."""
+        self.failed: list[FailedCall] = []
+        """Forgotten if the job fails with the action, or the failure would be repeated forever."""
+        self.replay = Replay()
+        self.askers: tuple[Asker, ...] = ()
+        """Of the branches that these calls belong to."""
+        self._after = after
+        self._above: ActionCalls | None = None
 
     def branch(self) -> ActionCalls:
         """Calls with an order of their own, such as those of one of several chats that run concurrently: the branch takes
         one number of the action now, however many calls it makes later."""
+        self.replay.check()
         self._count += 1
-        made = self.child(self._count, self._secrets)
-        made.raised = self.raised
-        made.blocking = self.blocking
+        position = self._position()
+        made = ActionCalls(
+            self._log,
+            self._prefix,
+            restarts=self._restarts,
+            secrets=self._secrets,
+            path=(*self.path, self._count),
+            after=position.after,
+        )
+        made.failed, made.replay, made.blocking = self.failed, self.replay, self.blocking
+        made.askers, made._above = position.askers, self._above
         return made
 
-    def child(self, number: int, secrets: Collection[str]) -> ActionCalls:
+    def child(self, number: int, secrets: Collection[str], log: Recorded | None = None) -> ActionCalls:
         """The branch with this number, which gathers what raises by itself."""
-        path = (*self.path, number)
-        return ActionCalls(self._log, self._prefix, restarts=self._restarts, secrets=secrets, path=path)
+        made = ActionCalls(
+            log or self._log,
+            self._prefix,
+            restarts=self._restarts,
+            secrets=secrets,
+            path=(*self.path, number),
+        )
+        made.replay, made.askers, made._above = self.replay, self.askers, self
+        return made
+
+    @property
+    def log(self) -> Recorded:
+        return self._log
+
+    def _position(self) -> CallPosition:
+        asker = current_asker()
+        after: list[FailedCall] = []
+        calls: ActionCalls | None = self
+        while calls is not None:
+            after += calls._after
+            after += [failed for failed in calls.failed if asker in failed.askers]
+            calls = calls._above
+        return CallPosition((asker, *self.askers), after)
 
     def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> CallRecord:
         """The next call, of a function identified by `name` or by where it is defined."""
+        self.replay.check()
         self._count += 1
         name = name or _name(func)
         kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
@@ -155,12 +217,9 @@ class ActionCalls:
         assert place is not None
         assert place.number is not None
         if not self._restarts:
-            raise ReplayMismatch(
+            raise self.replay.differs(
                 f"durable call {str(place)[len(place.action) :]} of the action was {found.shown} when it was recorded, "
                 f"and is {call.shown} now",
-                cause="an action must make the same durable calls in the same order when it is repeated",
-                way_out="if the program was changed on purpose, set the option 'on-replay-mismatch' to 'restart': the calls of "
-                "this run from here on are made again; otherwise restore the old code until such runs are done",
             )
         self._log.forget(self._from_there_on(place.path))
         return None
@@ -193,18 +252,21 @@ class ActionCalls:
                 found += more
         return found
 
-    async def run(
+    def run(
         self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
-    ) -> Any:
+    ) -> Awaitable[Any]:
         """The recorded answer, or the answer of the call, recorded before it is returned."""
-        return await self._run(call, make, reconciler, self._write_now if self.blocking else self._log.write)
+        write = self._write_now if self.blocking else self._log.write
+        return self._run(call, make, reconciler, write, self._position())
 
     async def _write_now(self, record: CallRecord) -> None:
         self._log.write_now(record)
 
     def run_now(self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None) -> Any:
         """The same for a synchronous action: nothing in it awaits, so its first step is its last."""
-        steps = self._run(call, functools.partial(_called, make), reconciler, self._write_now)
+        steps = self._run(
+            call, functools.partial(_called, make), reconciler, self._write_now, self._position()
+        )
         try:
             steps.send(None)
         except StopIteration as end:
@@ -221,11 +283,13 @@ class ActionCalls:
         make: Callable[[], Any],
         reconciler: Callable[[], Any] | None,
         write: Callable[[CallRecord], Awaitable[None]],
+        position: CallPosition,
     ) -> Any:
         known = self.known(call)
         if known is not None and known.outcome != STARTED:
-            return self._answer(known)
+            return self._answer(known, position)
         if reconciler is not None:
+            position.recorded()
             if known is not None:
                 make = functools.partial(_called, reconciler)
             else:
@@ -237,22 +301,25 @@ class ActionCalls:
             raise
         except Exception as error:
             await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
-            self.raised.append(call.call_id)
+            self.failed.append(FailedCall([call.call_id], position.askers))
             raise
         # A copy, so that what the action does to the answer is not in the log if the action is repeated.
         await write(replace(call, outcome=RETURNED, value=copied(value)))
+        position.recorded()
         return value
 
     def fail(self) -> None:
         """The action has failed: calls that raised may succeed the next time."""
-        if self.raised:
-            self._log.forget(self.raised)
+        found = ids_of(self.failed)
+        if found:
+            self._log.forget(found)
 
-    def _answer(self, known: CallRecord) -> Any:
+    def _answer(self, known: CallRecord, position: CallPosition) -> Any:
         if known.outcome == RAISED:
-            self.raised.append(known.call_id)
+            self.failed.append(FailedCall([known.call_id], position.askers))
             # The first version stored the exception itself.
             raise revived(known.value) if isinstance(known.value, StoredError) else known.value
+        position.recorded()
         return copied(known.value)
 
 

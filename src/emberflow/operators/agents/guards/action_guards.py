@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, InvalidArgument, NotSupported, did_you_mean, shorten
 from emberflow.events.agent_events import Event
-from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord
+from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord, Recorded
 from emberflow.operators.agents.guards.attempts import AttemptLog
 from emberflow.operators.agents.guards.budgets import KINDS, PAID, Amounts, BudgetKind, added, check_amount
 from emberflow.operators.agents.guards.delayed_events import Due, check_delay
@@ -48,10 +48,10 @@ class ActionGuards:
         # A step is counted once, regardless of the number of attempts.
         self.spent = {kind: amount for kind, amount in self.spent.items() if kind == "steps"}
 
-    def log_of_attempts(self) -> AttemptLog:
-        """Where later attempts find the answers of this attempt's calls."""
+    def log_of_attempts(self, log: Recorded | None) -> AttemptLog:
+        """Where later attempts find the answers of this attempt's calls; `log` is where they are recorded, if at all."""
         if self._log is None:
-            self._log = AttemptLog(self._execution.run.runtime.log)
+            self._log = AttemptLog(log)
         return self._log
 
     # budgets

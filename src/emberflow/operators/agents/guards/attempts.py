@@ -17,7 +17,7 @@ from emberflow.events.codecs import decode, encode
 from emberflow.events.copies import copied_event
 from emberflow.events.key_groups import stable_hash
 from emberflow.events.stored_types import stored_type
-from emberflow.operators.agents.calls.durable_calls import CallLog, CallRecord
+from emberflow.operators.agents.calls.durable_calls import CallRecord, Recorded
 from emberflow.operators.agents.calls.stored_errors import is_error_of
 from emberflow.operators.agents.guards.error_kinds import is_final, log_failure
 from emberflow.operators.agents.runner_context import RunnerContext
@@ -141,7 +141,7 @@ class AttemptLog:
 
     __slots__ = ("_known", "_log")
 
-    def __init__(self, log: CallLog | None) -> None:
+    def __init__(self, log: Recorded | None) -> None:
         self._log = log
         self._known: dict[str, CallRecord] = {}
 
@@ -155,6 +155,12 @@ class AttemptLog:
             self._known[record.call_id] = record
         else:
             await self._log.write(record)
+
+    def write_first(self, record: CallRecord) -> None:
+        if self._log is None:
+            self._known[record.call_id] = replace(record, value=apart(record.value))
+        else:
+            self._log.write_first(record)
 
     def write_now(self, record: CallRecord) -> None:
         record = replace(record, value=apart(record.value))

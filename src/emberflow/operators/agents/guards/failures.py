@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from emberflow.errors import ActionFailed, CallLogFailed, StepLimitReached, type_name
+from emberflow.errors import ActionFailed, CallLogFailed, ReplayMismatch, StepLimitReached, type_name
 from emberflow.events.agent_events import ErrorEvent, Event, InputEvent
 from emberflow.events.batch import MIN_WATERMARK
 from emberflow.operators.agents.guards.attempts import Failure, message_of
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from emberflow.operators.agents.agent_runtime import AgentRuntime
     from emberflow.operators.agents.routes import RunnableAction
 
-_WITHOUT_FALLBACK = (StepLimitReached, CallLogFailed)
-"""A fallback would be one more step, and could not rely on the log either."""
+_WITHOUT_FALLBACK = (StepLimitReached, CallLogFailed, ReplayMismatch)
+"""A fallback would be one more step, could not rely on the log either, or would be paid for what is recorded."""
 
 
 def deals_with(

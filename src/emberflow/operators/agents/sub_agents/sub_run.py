@@ -18,10 +18,12 @@ from emberflow.events.run_ids import format_sub_run
 from emberflow.operators.agents.action_errors import check_input, check_result, explained, too_many_steps
 from emberflow.operators.agents.agent_run import AgentRun
 from emberflow.operators.agents.calls.durable_calls import ActionCalls
+from emberflow.operators.agents.calls.failed_calls import current_asker
 from emberflow.operators.agents.execution import ActionExecution
 from emberflow.operators.agents.guards.attempts import run_guarded, unwrapped
 from emberflow.operators.agents.guards.error_kinds import log_failure
 from emberflow.operators.agents.guards.failures import deals_with
+from emberflow.operators.agents.outcome import keep_failure, raise_kept_failure
 from emberflow.operators.agents.sub_agents.sub_memory import SubMemory
 from emberflow.state.entry import Entry
 
@@ -119,17 +121,14 @@ class SubExecution(ActionExecution):
     def durable_calls(self) -> ActionCalls | None:
         self.check_running("makes a durable call")
         if self._durable is None:
-            calls = self.run.calls
+            calls, log = self.run.calls, None
             if self.action.guards.retry is not None:
-                calls = self._of_attempts(self.guarded().log_of_attempts())
+                log = self.guarded().log_of_attempts(None if calls is None else calls.log)
+                calls = calls or ActionCalls(log, self.call_prefix, restarts=False, path=self.run.path)
             if calls is not None:
                 secrets = self.run.runtime.resources.secrets
-                self._durable = calls.child(self.run.steps, secrets)
+                self._durable = calls.child(self.run.steps, secrets, log)
         return self._durable
-
-    def _of_attempts(self, log: Any) -> ActionCalls:
-        restarts = self.run.runtime.settings.restarts_on_mismatch
-        return ActionCalls(log, self.call_prefix, restarts=restarts, path=self.run.path)
 
     def fail(self) -> None:
         # The calls that raised stay recorded: the calling action may go on, and must fare the same when it is repeated.
@@ -139,7 +138,18 @@ class SubExecution(ActionExecution):
     def hand_over_raised(self) -> None:
         """They are forgotten if the calling action fails."""
         if self._durable is not None and self.run.calls is not None:
-            self.run.calls.raised += self._durable.raised
+            self.run.calls.failed += self._durable.failed
+
+    def raise_kept_failure(self) -> None:
+        """As in an action that no other agent has called."""
+        if self.run.calls is not None and self.run.runtime.routes.goes_on_after_failures:
+            raise_kept_failure(self.run.calls.log, self)
+
+    def keep_failure(self, error: BaseException, attempts: int) -> None:
+        calls = self.run.calls
+        if calls is not None:
+            askers = (current_asker(), *calls.askers)
+            calls.failed.append(keep_failure(calls.log, self, error, attempts, askers))
 
 
 async def run_sub_agent(
@@ -170,18 +180,21 @@ async def _run_action(run: SubRun, execution: SubExecution) -> None:
     try:
         if run.steps > runtime.settings.max_steps:
             raise too_many_steps(runtime.settings.max_steps)
+        execution.raise_kept_failure()
         check_result(await run_guarded(execution))
+        execution.check_replay()
         _finish(run, execution)
     except Exception as raised:
         execution.fail()
         run.undo_writes()
         run.repeat_kept(execution.kept)
         run.take_back(execution.sent)
-        error, attempts = unwrapped(raised)
+        error, attempts = unwrapped(execution.cause_of(raised))
         lost = log_failure(error)
         if lost is not None:
             raise lost from None
         if deals_with(runtime, run, action, event, error, attempts):
+            execution.keep_failure(error, attempts)
             return
         raise _failed(run, action, event, error, attempts) from None
     finally:
