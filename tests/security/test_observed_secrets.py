@@ -105,6 +105,62 @@ def test_neither_the_log_nor_the_event_log_contains_secrets(
     assert "no order {'note': '***" in by_kind["error"][0]["error"]
 
 
+LITERAL = "tok-of-a-command-271828"
+
+
+async def pass_on(event: InputEvent, ctx: RunnerContext) -> None:
+    key = ctx.get_resource("service", ResourceType.VECTOR_STORE).api_key
+    note = {"note": f"asked with {key} and {LITERAL}"}
+    ctx.send_event(OutputEvent(await ctx.call_agent("inner", note)))
+
+
+async def receive(event: InputEvent, ctx: RunnerContext) -> None:
+    found = await ctx.call_tool("look_up", order=event.input)
+    try:
+        await ctx.call_tool("fail", order=event.input)
+    except LookupError:
+        await ctx.durable_execute_async(look_up, event.input)
+    ctx.send_event(OutputEvent([found, event.input]))
+
+
+class Command:
+    """Gets its arguments like a program."""
+
+    def __init__(self, args: list[str]) -> None:
+        self.args = args
+
+
+def test_secrets_passed_to_a_sub_agent_are_masked_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own resources were created with no secrets; one secret is a literal of a resource that nobody has created."""
+    monkeypatch.setenv("SERVICE_KEY", KEY)
+    inner = Agent("inner").add_action("receive", [InputEvent], receive)
+    inner.add_resource("look_up", ResourceType.TOOL, look_up).add_resource("fail", ResourceType.TOOL, fail)
+    outer = Agent("outer").add_action("pass on", [InputEvent], pass_on)
+    outer.add_resource("inner", ResourceType.AGENT, inner).add_resource(
+        "service", ResourceType.VECTOR_STORE, ResourceDescriptor(clazz=Service, api_key=Secret("SERVICE_KEY"))
+    )
+    outer.add_resource(
+        "command",
+        ResourceType.VECTOR_STORE,
+        ResourceDescriptor(clazz=Command, args=["-v", "--token", LITERAL]),
+    )
+    env = AgentsExecutionEnvironment.get_execution_environment(
+        engine="local", parallelism=1, checkpoint_dir=tmp_path / "state"
+    )
+    env.get_config().set(AgentConfigOptions.BASE_LOG_DIR, str(tmp_path / "logs"))
+    outputs = env.from_list([{"key": "k", "value": "go"}]).apply(outer).to_list()
+    env.execute()
+    assert outputs == [{"k": ["found", {"note": f"asked with {KEY} and {LITERAL}"}]}]
+    logged = b"".join(path.read_bytes() for path in (tmp_path / "logs").rglob("*.jsonl"))
+    recorded = b"".join(path.read_bytes() for path in (tmp_path / "state").rglob("*.calls"))
+    assert logged.count(b"asked with *** and ***") >= 4
+    assert b"asked with *** and ***" in recorded
+    for secret in (KEY, LITERAL):
+        assert secret.encode() not in logged + recorded
+
+
 def test_the_log_masks_secrets_as_long_as_their_resources_exist(caplog: pytest.LogCaptureFixture) -> None:
     cache = ResourceCache(AgentPlan.from_agent(agent()))
     log = logging.getLogger("emberflow.agents")

@@ -131,6 +131,8 @@ class AgentRuntime:
         self._spec = spec
         self.api = spec.api
         self._ledgers: Any = None
+        self._secrets: set[str] | None = None
+        """Those of the agent that calls this one."""
         self._digests: dict[Any, str] = {}
         self.sub_agents: dict[str, AgentRuntime] = {}
         """The agents that this one has called, by name."""
@@ -152,7 +154,7 @@ class AgentRuntime:
         if self.observation is not None and self.observation.reads:
             self.memory_view = ObservedMemoryObject
         self.resources = resource_cache.acquire(
-            self._spec.plan_id, self.plan, self._ledgers, self.metrics, self.api.make_tool
+            self._spec.plan_id, self.plan, self._ledgers, self.metrics, self.api.make_tool, self._secrets
         )
         if self.recorder is not None:
             self.recorder.secrets = self.resources.secrets
@@ -175,7 +177,7 @@ class AgentRuntime:
             spec = replace(self._spec, plan=known[name].instance, plan_id=f"{self._spec.plan_id}/{name}")
             found = AgentRuntime(self.step, spec)
             found.calls, found.log, found.approvals = self.calls, self.log, self.approvals
-            found._ledgers = self._ledgers
+            found._ledgers, found._secrets = self._ledgers, self.resources.secrets
             found.open()
             self.sub_agents[name] = found
         return found

@@ -22,6 +22,7 @@ from emberflow.operators.agents.calls.masked_errors import mask
 from emberflow.operators.agents.calls.masked_log import mask_in_log
 from emberflow.operators.agents.resources.resource_views import FunctionToolView, admitted, unwrapped
 from emberflow.plan.agents.agent_plan import AgentPlan
+from emberflow.plan.agents.known_secrets import secret_values
 from emberflow.plan.agents.resource_arguments import unknown_argument
 from emberflow.plan.agents.resource_providers import ResourceProvider
 from emberflow.plan.agents.resources import MakeTool, Resource, ResourceType, Secret, keep_function
@@ -46,7 +47,11 @@ class ResourceCache:
     """Actions may use it from several threads concurrently."""
 
     def __init__(
-        self, plan: AgentPlan, ledgers: Ledgers | None = None, make_tool: MakeTool = keep_function
+        self,
+        plan: AgentPlan,
+        ledgers: Ledgers | None = None,
+        make_tool: MakeTool = keep_function,
+        secrets: set[str] | None = None,
     ) -> None:
         self._plan = plan
         self._make_tool = make_tool
@@ -57,8 +62,9 @@ class ResourceCache:
         self._lock = threading.RLock()
         self._made: dict[tuple[ResourceType, str], Any] = {}
         self._making: list[str] = []
-        self.secrets: set[str] = set()
-        """The values of the secrets that resources were created with."""
+        self.secrets = secret_values(plan) if secrets is None else secrets
+        """The values of the secrets of the plan, shared with the agents that it calls; and of those that resources were
+        created with, which may have changed since."""
         mask_in_log(self)
         self.users = 0
 
@@ -279,13 +285,15 @@ def acquire(
     ledgers: Ledgers | None = None,
     metrics: MetricGroup | None = None,
     make_tool: MakeTool = keep_function,
+    secrets: set[str] | None = None,
 ) -> ResourceCache:
     """The resources of this process for one use of an agent. `ledgers` are the job's, for limits shared by agents and
-    processes; `metrics` shows how many calls wait for models; `make_tool` turns plain functions into tools."""
+    processes; `metrics` shows how many calls wait for models; `make_tool` turns plain functions into tools; `secrets`
+    are those of the agent that calls this one."""
     with _caches_lock:
         cache = _caches.get(plan_id)
         if cache is None:
-            cache = _caches[plan_id] = ResourceCache(plan, ledgers, make_tool)
+            cache = _caches[plan_id] = ResourceCache(plan, ledgers, make_tool, secrets)
         cache.users += 1
     if metrics is not None:
         cache.show_in(metrics)
