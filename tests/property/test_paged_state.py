@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +88,9 @@ SIZES = st.sampled_from([1, 30, 700])
 map_keys = st.one_of(
     st.integers(0, 60),
     st.sampled_from([True, 1.0, None, "a", "b", ("a", 1), ("a", True), frozenset({1}), b"x"]),
+    st.sampled_from(
+        [numpy.str_("a"), numpy.bytes_(b"x"), numpy.int8(1), numpy.bool_(True), ("a", numpy.int64(1))]
+    ),
 )
 list_steps = st.tuples(st.sampled_from(["add", "add", "add", "add_all", "update", "clear", "get"]), SIZES)
 map_steps = st.tuples(

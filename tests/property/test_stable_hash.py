@@ -8,7 +8,7 @@ import sys
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from fractions import Fraction
@@ -18,7 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emberflow.events.codecs import decode, encode
+from emberflow.events.identity import identity_of
 from emberflow.events.key_groups import KeyGroups, stable_hash
+from emberflow.state.paged_map import place_of
 
 
 class Level(IntEnum):
@@ -121,10 +123,15 @@ def test_equal_numbers_of_every_size_and_type() -> None:
         [(1, "a"), Pair(1.0, "a")],
         ["red", Colour.RED],
         [datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 13, tzinfo=timezone(timedelta(hours=1)))],
+        [datetime(2026, 10, 25, 2), datetime(2026, 10, 25, 2, fold=1)],
+        [time(12, tzinfo=UTC), time(11, 30, tzinfo=timezone(-timedelta(minutes=30)))],
+        [time(12), time(12, fold=1)],
     ]
     for group in groups:
         assert len(set(group)) == 1
         assert len({stable_hash(item) for item in group}) == 1, group
+        assert len({place_of(item) for item in group}) == 1, group
+        assert len({identity_of(item) for item in group}) == 1, group
 
 
 def test_equal_objects_have_equal_hashes_however_they_were_created() -> None:

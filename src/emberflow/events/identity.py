@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import datetime, time
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -28,6 +28,7 @@ from typing import Any
 from uuid import UUID
 
 from emberflow.errors import EmberflowError, InvalidArgument, RecordedError, describe_cause, shorten
+from emberflow.events.key_groups import time_in_utc
 from emberflow.events.stored_types import stable_path
 from emberflow.events.types.row import Row, equal_parts
 from emberflow.events.types.type_information import TypeInformation, spelled
@@ -238,6 +239,11 @@ def _object(kind: Any, value: Any, strict: bool) -> bytes:
         return (
             start + _text(moment.replace(fold=0).isoformat()) + _encode((offset is None, own), strict=strict)
         )
+    if isinstance(value, time):
+        offset = value.utcoffset()
+        if offset is not None:
+            return start + _encode(time_in_utc(value, offset), strict=strict)
+        value = value.replace(fold=0)
     if kind is UUID:
         return start + _encode(value.int, strict=strict)
     if kind.__module__ == TypeInformation.__module__:

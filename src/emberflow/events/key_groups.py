@@ -9,7 +9,7 @@ happen to share a string.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from enum import Enum
 from numbers import Number
 from typing import Any
@@ -91,11 +91,16 @@ def _fields(key: Any) -> Any:
     """The fields that make an object equal to another of its class."""
     if isinstance(key, Enum):
         return key.name
-    if isinstance(key, datetime) and key.utcoffset() is not None:
-        return (key - key.utcoffset()).replace(tzinfo=None, fold=0).isoformat()  # pyright: ignore[reportOperatorIssue, reportUnknownMemberType, reportUnknownVariableType]
+    if isinstance(key, datetime | time):
+        return _of_time(key)
     if is_dataclass(key):
         compared = [field for field in fields(key) if (field.compare if field.hash is None else field.hash)]
         return tuple(getattr(key, field.name) for field in compared)
+    return _reduced(key)
+
+
+def _reduced(key: Any) -> Any:
+    """What pickle would keep."""
     reduced = key.__reduce_ex__(4)
     if isinstance(reduced, str):
         return reduced
@@ -104,6 +109,22 @@ def _fields(key: Any) -> Any:
         arguments,
         *(part if part is None or isinstance(part, dict | tuple) else list(part) for part in state),
     )
+
+
+def _of_time(key: datetime | time) -> Any:
+    offset = key.utcoffset()
+    if offset is None:
+        # The second of two equal hours when clocks are set back equals the first one.
+        return _reduced(key.replace(fold=0) if key.fold else key)
+    if isinstance(key, datetime):
+        return (key - offset).replace(tzinfo=None, fold=0).isoformat()
+    return "utc", *time_in_utc(key, offset)
+
+
+def time_in_utc(key: time, offset: timedelta) -> tuple[int, int]:
+    """Seconds and microseconds; times of different zones are equal if these are."""
+    since = timedelta(hours=key.hour, minutes=key.minute, seconds=key.second) - offset
+    return since // timedelta(seconds=1), key.microsecond
 
 
 def _mix(number: int) -> int:

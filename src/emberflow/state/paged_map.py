@@ -47,6 +47,9 @@ def _is_plain(key: Any) -> bool:
     own_eq: Any = kind.__eq__
     if own_eq is _TUPLE_EQ:
         return all(map(_is_plain, key))
+    if kind.__module__ == "numpy" and hasattr(key, "item"):
+        # numpy.str_("x") equals "x". A datetime64 may equal another one whose items are of another class.
+        return key.item().__class__ in (str, bytes, bool)
     return own_eq is _STR_EQ
 
 
