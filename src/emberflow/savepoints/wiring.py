@@ -87,7 +87,7 @@ def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
         },
         sources=[heads[stage.id].uid for stage in graph.stages if stage.kind is StageKind.SOURCE],
         sinks=[node.uid for node in graph.sinks],
-        exchanges={exchange_name(graph, item): item.id for item in graph.exchanges},
+        exchanges=_exchange_names(graph),
         first_epoch=first_epoch,
         tasks={
             heads[stage.id].uid: heads[stage.id].parallelism
@@ -98,7 +98,17 @@ def wiring_of(graph: JobGraph, first_epoch: int = 0) -> Wiring:
     )
 
 
-def exchange_name(graph: JobGraph, exchange: Exchange) -> str:
+def _exchange_names(graph: JobGraph) -> dict[str, int]:
+    """Names with their numbers. A stream that is part of a union more than once has as many exchanges to the same input."""
+    found: dict[str, int] = {}
+    for exchange in graph.exchanges:
+        name = _exchange_name(graph, exchange)
+        others = sum(other == name or other.startswith(f"{name} #") for other in found)
+        found[f"{name} #{others + 1}" if others else name] = exchange.id
+    return found
+
+
+def _exchange_name(graph: JobGraph, exchange: Exchange) -> str:
     """`source > step[:side output] > target[input]`; stable as long as these steps keep their uids."""
     nodes = graph.stream_graph
     feeder = nodes.node(graph.stages[exchange.source_stage].head).uid

@@ -35,10 +35,12 @@ def shown(key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
 
 def program(env: StreamExecutionEnvironment, count: int, out: list[Any], *, ends: bool) -> JobClient:
     source = env.from_source(TestSource(ITEMS[:count], bounded=ends), source_name="items").uid("items")
-    keyed = source.assign_timestamps_and_watermarks(IN_TIME).key_by(itemgetter(0))
+    timed = source.assign_timestamps_and_watermarks(IN_TIME)
+    keyed, twice = timed.key_by(itemgetter(0)), timed.union(timed).key_by(itemgetter(0))
     sessions = EventTimeSessionWindows.with_gap(22)
     made = {
         "aligned": keyed.window(TumblingEventTimeWindows.of(20)).process(shown),
+        "of a stream twice": twice.window(TumblingEventTimeWindows.of(20)).sum(1),
         "panes": keyed.window(SlidingEventTimeWindows.of(80, 20)).reduce(
             lambda one, other: (one[0], one[1] + other[1]), shown
         ),
@@ -61,7 +63,8 @@ def environment(host: Host, folder: Path) -> StreamExecutionEnvironment:
 def test_windows_continue_with_another_parallelism(before: Host, after: Host, tmp_path: Path) -> None:
     expected: list[Any] = []
     program(LOCAL.environment(), 60, expected, ends=True).get_job_execution_result().result()
-    assert {name for name, _ in expected} == {"aligned", "panes", "sessions", "late", "triggered", "count"}
+    kinds = {"aligned", "of a stream twice", "panes", "sessions", "late", "triggered", "count"}
+    assert {name for name, _ in expected} == kinds
     out: list[Any] = []
     job = program(environment(before, tmp_path / "c"), 35, out, ends=False)
     until(lambda: len([1 for name, _ in out if name == "count"]) == 7)

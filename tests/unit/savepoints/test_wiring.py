@@ -37,6 +37,14 @@ def test_names_stay_when_numbers_change() -> None:
     assert (small.sources, list(small.kinds)) == (["pairs"], ["sums", "again"])
 
 
+def test_a_stream_that_is_part_of_a_union_twice_has_two_names() -> None:
+    env = LOCAL.environment()
+    stream = env.from_collection([(1, 1)]).uid("pairs")
+    stream.union(stream.rebalance(), stream).key_by(lambda pair: pair[0]).sum(1).uid("sums").print()
+    name = "pairs > pairs > sums[0]"
+    assert set(wiring_of(env.job_graph("twice")).exchanges) == {name, f"{name} #2", f"{name} #3"}
+
+
 def wired() -> Wiring:
     return Wiring(
         job_name="job", stages={}, kinds={}, sources=[], sinks=[], exchanges={"a > b[0]": 3, "c > b[1]": 5}
