@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, zip_longest
 from typing import Any, Protocol, cast
@@ -254,7 +254,7 @@ class ActionCalls:
 
     def run(
         self, call: CallRecord, make: Callable[[], Any], reconciler: Callable[[], Any] | None
-    ) -> Awaitable[Any]:
+    ) -> Coroutine[Any, Any, Any]:
         """The recorded answer, or the answer of the call, recorded before it is returned."""
         write = self._write_now if self.blocking else self._log.write
         return self._run(call, make, reconciler, write, self._position())
