@@ -9,11 +9,18 @@ from emberflow.errors import InvalidArgument, did_you_mean, shorten
 from emberflow.events.types.conversion import converter_of
 from emberflow.events.types.converters import TypeMismatch
 from emberflow.events.types.row import Row, RowShape
-from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo
+from emberflow.events.types.type_information import (
+    BasicTypeInfo,
+    RowTypeInfo,
+    SqlTimeTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.environment import StreamExecutionEnvironment
 from emberflow.streams.tables.data_types import DataType, checked_name, data_type_of
 from emberflow.streams.tables.event_time import watermarks_of
+from emberflow.streams.tables.expressions import Expression
 from emberflow.streams.tables.file_tables import FileTable, file_table
 from emberflow.streams.tables.inferred_types import inferred_schema
 from emberflow.streams.tables.refusals import no_attribute, refuse, refusing, words
@@ -169,7 +176,9 @@ class StreamTableEnvironment:
     ) -> Table:
         """A table of a stream's records: rows, tuples, dictionaries or objects with the columns as fields.
 
-        Without a schema the columns are those of the stream's declared type. A record that does not fit fails the job.
+        Without a schema the columns are those of the stream's declared type; a single value is the column `f0`. They can be
+        chosen and renamed with `col()`: by name, or, where no name is one of theirs, by position. A record that does not fit
+        fails the job.
         """
         if data_stream.get_execution_environment() is not self._env:
             raise InvalidArgument(
@@ -177,12 +186,13 @@ class StreamTableEnvironment:
                 way_out="make the table environment around the stream's: StreamTableEnvironment.create(env)",
             )
         given = [each for each in (*fields_or_schema, schema) if each is not None]
+        columns = [each for each in given if isinstance(each, Expression)]
+        if len(columns) == len(given):
+            return _chosen(Table(self, *_rows_of(data_stream), "the table of a stream"), columns)
         if any(not isinstance(each, Schema) for each in given) or len(given) > 1:
             refuse(f"from_data_stream() with {shorten(given)}", "give one Schema.new_builder()…build()")
         stream: DataStream[Any] = data_stream
         declared = data_stream.get_type()
-        if not given:
-            return Table(self, stream, _declared_schema(declared), "the table of a stream")
         made: Schema = given[0]
         if isinstance(declared, RowTypeInfo) and len(declared.field_types) > len(made.stored):
             # As in Flink, a schema may name some of the fields.
@@ -203,9 +213,9 @@ class StreamTableEnvironment:
         return table._stream
 
     def to_append_stream(self, table: Table, type_info: Any = None) -> DataStream[Any]:
-        """`to_data_stream`, converted to a type."""
+        """`to_data_stream`, converted to a type of rows or tuples, by the positions of the columns."""
         stream = self.to_data_stream(table)
-        return stream if type_info is None else stream.map(_same, type_info)
+        return stream if type_info is None else stream.map(_without_names, type_info)
 
     # inside
 
@@ -276,19 +286,41 @@ class Computed:
         )
 
 
-def _declared_schema(declared: Any) -> Schema:
-    if not isinstance(declared, RowTypeInfo | TupleTypeInfo):
+def _declared_schema(declared: TypeInformation[Any]) -> Schema:
+    types: Sequence[TypeInformation[Any]]
+    if isinstance(declared, RowTypeInfo):
+        names, types = declared.get_field_names(), declared.field_types
+    elif isinstance(declared, TupleTypeInfo):
+        names, types = [f"f{at}" for at in range(len(declared.field_types))], declared.field_types
+    elif isinstance(declared, BasicTypeInfo | SqlTimeTypeInfo):
+        names, types = ["f0"], (declared,)
+    else:
         raise InvalidArgument(
             "the columns of the stream are not known: its records have no declared type of rows or tuples",
             way_out="pass a schema, or declare the type of the stream: map(…, Types.ROW_NAMED([…], […]))",
         )
-    names = (
-        declared.get_field_names()
-        if isinstance(declared, RowTypeInfo)
-        else [f"f{at}" for at in range(len(declared.field_types))]
-    )
-    typed = zip(names, declared.field_types, strict=True)
+    typed = zip(names, types, strict=True)
     return Schema(tuple(Column(name, data_type_of(field, name)) for name, field in typed))
+
+
+def _rows_of(stream: DataStream[Any]) -> tuple[DataStream[Row], Schema]:
+    """The records as rows of the columns that their declared type has."""
+    declared = stream.get_type()
+    schema = _declared_schema(declared)
+    if isinstance(declared, RowTypeInfo):
+        return stream, schema
+    as_row = _same if isinstance(declared, TupleTypeInfo) else Row
+    return stream.map(as_row, schema.row_type).name("rows"), schema
+
+
+def _chosen(table: Table, columns: Sequence[Expression]) -> Table:
+    names = table.get_schema().names
+    if any(column.new_name or column.column in names for column in columns):
+        return table.select(*columns)
+    if len(columns) > len(names):
+        raise InvalidArgument(f"{table} has {len(names)} columns, not {len(columns)}")
+    renamed = [Expression(old, new.column) for old, new in zip(names, columns, strict=False)]
+    return table.select(*renamed) if renamed else table
 
 
 def _has_fields(row: Any) -> bool:
@@ -297,3 +329,7 @@ def _has_fields(row: Any) -> bool:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _without_names(row: Row) -> Row:
+    return Row.of_kind(row.get_row_kind(), *row)

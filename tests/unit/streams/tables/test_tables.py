@@ -89,6 +89,23 @@ def test_columns_of_a_stream_are_its_declared_fields() -> None:
         t_env.from_data_stream(env.from_collection([1]))
 
 
+def test_columns_of_a_stream_are_chosen_by_position_or_by_name() -> None:
+    t_env = tables()
+    env = t_env.get_execution_environment()
+    pairs = env.from_collection([(1, "ann")], Types.TUPLE([Types.INT(), Types.STRING()]))
+    assert rows_of(t_env.from_data_stream(pairs, col("id"))) == [Row(id=1)]
+    assert rows_of(t_env.from_data_stream(pairs, col("f1"), col("f0").alias("id"))) == [Row(f1="ann", id=1)]
+    numbers = t_env.from_data_stream(env.from_collection([7], Types.INT()), col("n"))
+    assert rows_of(numbers) == [Row(n=7)]
+    with pytest.raises(InvalidArgument, match="2 columns, not 3"):
+        t_env.from_data_stream(pairs, col("a"), col("b"), col("c"))
+    with pytest.raises(InvalidArgument, match="f7"):
+        t_env.from_data_stream(pairs, col("f0"), col("f7"))
+    assert t_env.to_append_stream(
+        t_env.from_elements([(1, "ann")], ["id", "name"]), Types.ROW([Types.INT(), Types.STRING()])
+    ).execute_and_collect(limit=1) == [Row(f0=1, f1="ann")]
+
+
 def test_a_record_that_does_not_fit_fails_the_job() -> None:
     t_env = tables()
     stream = t_env.get_execution_environment().from_collection([{"id": 1}])
