@@ -340,4 +340,6 @@ def _default(value: Any) -> dict[str, Any]:
         value = value.value
     elif is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
+    elif isinstance(value, tuple):
+        value = list(cast("tuple[Any, ...]", value))
     return {"default": value} if value is None or isinstance(value, str | int | float | dict | list) else {}

@@ -2,7 +2,7 @@
 
 `FunctionTool` describes its parameters to a model with the schema, and reads what the model sends with `JsonType.read`.
 Both come from one table, so a value that matches the schema can be read. Pydantic models describe and read themselves;
-they are recognized by their methods, Pydantic is never imported.
+they are recognized by their methods, Pydantic is not imported unless an annotation has something of it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal, Union
 from uuid import UUID
 
@@ -39,9 +40,17 @@ def json_type(hint: Any, owner: str, inside: tuple[Any, ...] = ()) -> JsonType:
     """Raises InvalidAgent, naming `owner`, for a type that has no JSON representation."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
+        if any(map(_is_pydantics, arguments[1:])):
+            return _read_by_pydantic(hint, owner)
         made = json_type(arguments[0], owner, inside)
         text = next((item for item in arguments[1:] if isinstance(item, str)), "")
         return dataclasses.replace(made, schema={**made.schema, "description": text}) if text else made
+    if getattr(origin, "_name", "") in ("Required", "NotRequired", "ReadOnly"):
+        return json_type(arguments[0], owner, inside)
+    meant: Any = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
+    if meant is not None and not isinstance(hint, type):
+        # A NewType, or an alias made with `type`.
+        return json_type(meant, owner, inside)
     if origin in (Union, types.UnionType):
         return _union([json_type(item, owner, inside) for item in arguments])
     if origin is Literal:
@@ -58,6 +67,8 @@ def json_type(hint: Any, owner: str, inside: tuple[Any, ...] = ()) -> JsonType:
         if key not in (str, Any):
             raise _no_form(hint, owner, "the property names of a JSON object are strings: dict[str, …]")
         return _mapping(json_type(value, owner, inside))
+    if _is_pydantics(hint) and not hasattr(hint, "model_json_schema"):
+        return _read_by_pydantic(hint, owner)
     if not isinstance(hint, type):
         raise _no_form(hint, owner)
     return _class(hint, owner, inside)
@@ -82,10 +93,59 @@ def _class(hint: Any, owner: str, inside: tuple[Any, ...]) -> JsonType:
         return _object(
             hint, named, [name for name in named if name not in hint._field_defaults], owner, inside
         )
-    if typing.is_typeddict(hint):
-        needed: frozenset[str] = hint.__required_keys__
-        return _object(hint, list(hint.__annotations__), sorted(needed), owner, inside)
+    if _is_typed_dict(hint):
+        return _object(hint, list(hint.__annotations__), _needed_keys(hint, owner), owner, inside)
     raise _no_form(hint, owner)
+
+
+def _is_typed_dict(hint: Any) -> bool:
+    """Also one of `typing_extensions`, which Pydantic wants."""
+    return hasattr(hint, "__required_keys__") and hasattr(hint, "__total__")
+
+
+def _needed_keys(hint: Any, owner: str) -> list[str]:
+    """With `from __future__ import annotations`, a dictionary's class does not see `Required[…]` in its own body."""
+    needed: set[str] = set(hint.__required_keys__)
+    for name, given in resolved_hints(hint, owner).items():
+        said = _key_marks(given)
+        if "Required" in said:
+            needed.add(name)
+        if "NotRequired" in said:
+            needed.discard(name)
+    return sorted(needed)
+
+
+def _key_marks(hint: Any) -> list[str]:
+    origin = typing.get_origin(hint)
+    name = "" if origin is None else str(getattr(origin, "_name", ""))
+    marked = name in ("Required", "NotRequired", "ReadOnly") or origin is typing.Annotated
+    return [name, *_key_marks(typing.get_args(hint)[0])] if marked else []
+
+
+def _is_pydantics(value: Any) -> bool:
+    """Whether a type, or a part of an annotation such as `Field(ge=0)`, is Pydantic's."""
+    kind: Any = value if isinstance(value, type) else value.__class__
+    return kind.__module__.partition(".")[0] in ("pydantic", "annotated_types")
+
+
+def _read_by_pydantic(hint: Any, owner: str) -> JsonType:
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(hint)
+        schema = adapter.json_schema()
+    except PydanticUserError as error:
+        raise _no_form(hint, owner, error.message) from error
+    defs: dict[str, Any] = schema.pop("$defs", {})
+
+    def read(value: Any, place: str) -> Any:
+        try:
+            return adapter.validate_python(value)
+        except ValueError as error:
+            raise Mismatch(f"{place}: {_problems(error)}") from error
+
+    return JsonType(schema, read, defs)
 
 
 def _no_form(hint: Any, owner: str, why: str = "") -> InvalidAgent:
@@ -157,6 +217,8 @@ _PLAIN: dict[Any, JsonType] = {
         {"type": "string", "format": "date-time"}, "a time like 2030-01-31T12:00:00", datetime.fromisoformat
     ),
     date: _parsed({"type": "string", "format": "date"}, "a day like 2030-01-31", date.fromisoformat),
+    time: _parsed({"type": "string", "format": "time"}, "a time like 12:00:00", time.fromisoformat),
+    Path: _parsed({"type": "string", "format": "path"}, "a path", Path),
     UUID: _parsed({"type": "string", "format": "uuid"}, "a UUID", UUID),
 }
 _SEQUENCES: dict[Any, Callable[[list[Any]], Any]] = {
@@ -252,7 +314,7 @@ def _object(
 ) -> JsonType:
     hints = resolved_hints(hint, owner)
     fields = {name: json_type(hints[name], owner, (*inside, hint)) for name in names}
-    is_data = not typing.is_typeddict(hint)
+    is_data = not _is_typed_dict(hint)
 
     def read(value: Any, place: str) -> Any:
         if is_data and isinstance(value, hint):

@@ -8,11 +8,14 @@ import functools
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from enum import Enum
-from typing import Annotated, Any, Literal, Optional, TypedDict, Union
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType, Optional, Required, TypedDict, Union
 
 import pytest
+import typing_extensions
+from pydantic import Field
 
 from emberflow.agents.decorators import tool
 from emberflow.agents.tools.function_tool import FunctionTool, Tool, ToolType, as_tool
@@ -34,6 +37,18 @@ class Place:
 
 class Options(TypedDict, total=False):
     loud: bool
+
+
+# Pydantic wants those of typing_extensions. The annotations of a class would be strings here, of which Required is not seen.
+class Partly(typing_extensions.TypedDict, total=False):
+    """Pydantic wants those of typing_extensions."""
+
+    a: int
+    b: Required[str]
+
+
+Number = NewType("Number", int)
+Numbers = typing_extensions.TypeAliasType("Numbers", list[int])
 
 
 class Model:
@@ -167,6 +182,23 @@ def test_a_function_without_a_docstring() -> None:
         (date, {"type": "string", "format": "date"}),
         (Annotated[str, "the city"], {"type": "string", "description": "the city"}),
         (
+            Annotated[int, Field(ge=1, description="how many")],
+            {"type": "integer", "minimum": 1, "description": "how many"},
+        ),
+        (Number, {"type": "integer"}),
+        (
+            Numbers,
+            {"type": "array", "items": {"type": "integer"}},
+        ),
+        (
+            Partly,
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "b": {"type": "string"}},
+                "required": ["b"],
+            },
+        ),
+        (
             Place,
             {
                 "type": "object",
@@ -194,6 +226,11 @@ def test_annotations_as_schema(hint: Any, schema: dict[str, Any]) -> None:
         (Unit | None, None, None),
         (list[Unit], ["km"], [Unit.KM]),
         (set[int], [1, 1], {1}),
+        (Annotated[int, Field(ge=1)], 2, 2),
+        (Partly, {"b": "x"}, {"b": "x"}),
+        (Number, 3, 3),
+        (time, "12:00:00", time(12)),
+        (Path, "a/b", Path("a/b")),
         (tuple[int, str], [1, "a"], (1, "a")),
         (dict[str, Place], {"x": {"city": "Ulm"}}, {"x": Place("Ulm")}),
         (Options, {"loud": True}, {"loud": True}),
@@ -246,6 +283,19 @@ def test_a_pydantic_model() -> None:
     assert call(place, order={"count": 2}) == 2
     with pytest.raises(InvalidArgument, match=r"arguments\.order: count: Input should be a valid integer"):
         call(place, order={"count": "many"})
+
+
+def counted(count: Annotated[int, Field(ge=1)]) -> int:
+    return count
+
+
+def test_limits_of_pydantic_are_checked() -> None:
+    tool = pickle.loads(pickle.dumps(FunctionTool(counted)))
+    assert asyncio.run(tool.call(count=1)) == 1
+    with pytest.raises(
+        InvalidArgument, match=r"arguments\.count: Input should be greater than or equal to 1"
+    ):
+        asyncio.run(tool.call(count=0))
 
 
 @pytest.mark.parametrize(
