@@ -69,7 +69,7 @@ NAMES: dict[str, str] = {
     "flink_agents.api": "",
     "flink_agents.api.agents": "",
     "flink_agents.api.agents.agent": "Agent STRUCTURED_OUTPUT",
-    "flink_agents.api.agents.react_agent": "ReActAgent",
+    "flink_agents.api.agents.react_agent": "OutputSchema ReActAgent",
     "flink_agents.api.agents.types": "OutputSchema",
     "flink_agents.api.chat_message": "ChatMessage MessageRole find_first_system_message",
     "flink_agents.api.chat_models": "",
