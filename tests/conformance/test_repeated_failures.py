@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ def pay(folder: str, what: str, *, fails_first: bool = False) -> str:
     return what
 
 
+async def pay_slowly(folder: str, what: str) -> str:
+    """Never ends the first time."""
+    try:
+        return pay(folder, what, fails_first=True)
+    except ConnectionError:
+        await asyncio.Event().wait()
+        raise
+
+
 def payments(folder: Path) -> dict[str, int]:
     return {path.stem: len(path.read_text()) for path in folder.glob("*.paid")}
 
@@ -58,17 +68,21 @@ class Inner(Agent):
 
 
 async def with_a_substitute(folder: str, ctx: RunnerContext) -> list[str]:
-    """Three calls and an agent; the last call fails the first time, when everything before it is paid for."""
+    """Calls and an agent; the last call fails the first time, when everything before it is paid for."""
+    try:
+        slow = await asyncio.wait_for(ctx.durable_execute_async(pay_slowly, folder, "slow"), 0.1)
+    except TimeoutError:
+        slow = await ctx.durable_execute_async(pay, folder, "quick")
     try:
         first = await ctx.durable_execute_async(pay, folder, "primary", fails_first=True)
     except ConnectionError:
         first = await ctx.durable_execute_async(pay, folder, "secondary")
     inner = await ctx.call_agent("inner", "go")
-    return [first, inner, await ctx.durable_execute_async(pay, folder, "last", fails_first=True)]
+    return [slow, first, inner, await ctx.durable_execute_async(pay, folder, "last", fails_first=True)]
 
 
-EXPECTED = ["secondary", "sorry", "last"]
-PAID = {"primary": 1, "secondary": 1, "inner": 1, "sorry": 1, "last": 2}
+EXPECTED = ["quick", "secondary", "sorry", "last"]
+PAID = {"slow": 1, "quick": 1, "primary": 1, "secondary": 1, "inner": 1, "sorry": 1, "last": 2}
 
 
 class Outer(Agent):
@@ -135,6 +149,57 @@ def test_a_further_attempt_makes_all_calls_again_that_failed_together(tmp_path: 
 
     assert run(act, tmp_path, retry=Retry(attempts=2, backoff_ms=1)) == ["first"]
     assert payments(tmp_path) == {"first": 1, "primary": 2, "secondary": 1}
+
+
+async def cleans_up(folder: str, ctx: RunnerContext) -> str:
+    try:
+        return await ctx.durable_execute_async(pay_slowly, folder, "slow")
+    finally:
+        await ctx.durable_execute_async(pay, folder, "clean up")
+
+
+def test_a_call_that_a_time_limit_of_the_action_ended_is_made_again(tmp_path: Path) -> None:
+    """The action has not given it up to do something else, whatever it does on its way out."""
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent(await cleans_up(str(tmp_path), ctx)))
+
+    assert run(act, tmp_path, retry=Retry(attempts=2, backoff_ms=1), timeout_ms=1_000) == ["slow"]
+    assert payments(tmp_path) == {"slow": 2, "clean up": 1}
+
+
+class Unreadable:
+    """Can be stored, but not read."""
+
+    def __reduce__(self) -> Any:
+        return int, ("not a number",)
+
+
+async def unreadable(folder: str) -> Any:
+    pay(folder, "unreadable")
+    return [Unreadable()]
+
+
+def test_an_answer_that_cannot_be_read_back_is_not_paid_for_in_every_attempt(tmp_path: Path) -> None:
+    """Nor recorded: it would make the whole log unreadable. Nothing that is recorded followed from it, so the second start tries
+    again."""
+
+    async def act(event: InputEvent, ctx: RunnerContext) -> None:
+        await ctx.durable_execute_async(unreadable, str(tmp_path))
+
+    async def instead(event: InputEvent, ctx: RunnerContext) -> None:
+        assert ctx.error is not None
+        ctx.send_event(OutputEvent((ctx.error.error_type, ctx.error.attempts)))
+        pay(str(tmp_path), "last", fails_first=True)
+
+    def once() -> Any:
+        agent = Agent("outer").add_action("instead", [], instead)
+        return run(act, tmp_path, agent=agent, retry=Retry(attempts=3, backoff_ms=1), fallback="instead")
+
+    with pytest.raises(ActionFailed, match="no last now"):
+        once()
+    assert once() == [("NotSerializable", 1)]
+    assert payments(tmp_path) == {"unreadable": 2, "last": 2}
 
 
 # changed code

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from emberflow.errors import InvalidArgument, shorten
 from emberflow.events.agent_events import Event
 from emberflow.events.run_ids import format_call, format_early_event
+from emberflow.operators.agents.calls.call_descriptions import takes_idempotency_key
 from emberflow.operators.agents.calls.call_entries import CallEntry
-from emberflow.operators.agents.calls.durable_calls import ActionCalls, Recorded, takes_idempotency_key
+from emberflow.operators.agents.calls.durable_calls import ActionCalls, Recorded
 from emberflow.operators.agents.calls.failed_calls import FailedCall
 from emberflow.operators.agents.calls.host_threads import threads_of
 from emberflow.operators.agents.guards.action_guards import ActionGuards

@@ -6,34 +6,39 @@ function and a digest of its arguments, so that changed code is detected. The lo
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, zip_longest
-from typing import Any, Protocol, cast
+from itertools import count
+from typing import Any, Protocol
 
-from emberflow.errors import CallLogFailed, InvalidArgument, shorten
+from emberflow.errors import CallLogFailed, EmberflowError, InvalidArgument, NotSerializable
+from emberflow.events.codecs import decode, encode
 from emberflow.events.copies import copied
-from emberflow.events.identity import DIGITS, fingerprint
+from emberflow.events.identity import DIGITS, PLAIN
 from emberflow.events.run_ids import CallId, format_call
 from emberflow.events.stored_types import stored_type
+from emberflow.operators.agents.calls.call_descriptions import digest_of, name_of, shown_call
 from emberflow.operators.agents.calls.failed_calls import (
     Asker,
     CallPosition,
     FailedCall,
     current_asker,
     ids_of,
+    loop_time_s,
 )
 from emberflow.operators.agents.calls.masked_errors import mask
 from emberflow.operators.agents.calls.replay import Replay
 from emberflow.operators.agents.calls.stored_errors import StoredError, revived, stored
-from emberflow.rendering.secret_names import MASK, is_hidden
 
+_PATIENCE_S = 3_600.0
 _DEEPEST = 24
 """Branches within branches: chats of agents that are called by agents."""
 
-STARTED, RETURNED, RAISED = "started", "returned", "raised"
+STARTED, RETURNED, RAISED, GIVEN_UP = "started", "returned", "raised", "given up"
+"""Given up: the action canceled the call, by a time limit of its own for example, and went on."""
 
 
 @stored_type()
@@ -191,22 +196,20 @@ class ActionCalls:
             after += calls._after
             after += [failed for failed in calls.failed if asker in failed.askers]
             calls = calls._above
-        return CallPosition((asker, *self.askers), after)
+        if asker is not None and asker.cancelling():
+            # The action itself is being canceled, and so were its calls: they must be made again.
+            after = [failed for failed in after if failed.given_up is None]
+        return CallPosition((asker, *self.askers), after, loop_time_s())
 
     def next(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> CallRecord:
         """The next call, of a function identified by `name` or by where it is defined."""
         self.replay.check()
         self._count += 1
-        name = name or _name(func)
+        name = name or name_of(func)
         kwargs = {**getattr(func, "durable_settings", {}), **kwargs}
-        names = _positional(func)[: len(args)]
-        shown = [
-            *(_shown(given, arg) for given, arg in zip_longest(names, args, fillvalue="")),
-            *(f"{key}={_shown(key, value)}" for key, value in kwargs.items()),
-        ]
-        text = mask(f"{name}({', '.join(shown)})", self._secrets)
+        text = mask(shown_call(name, func, args, kwargs), self._secrets)
         call_id = format_call(self._prefix, *self.path, self._count)
-        return CallRecord(call_id, name, _digest(args, kwargs), text)
+        return CallRecord(call_id, name, digest_of(args, kwargs), text)
 
     def known(self, call: CallRecord) -> CallRecord | None:
         """The record of the call from an earlier run of its action; raises if it was another call."""
@@ -287,26 +290,36 @@ class ActionCalls:
     ) -> Any:
         known = self.known(call)
         if known is not None and known.outcome != STARTED:
-            return self._answer(known, position)
+            return await self._answer(known, position)
         if reconciler is not None:
-            position.recorded()
+            self._goes_on(position)
             if known is not None:
                 make = functools.partial(_called, reconciler)
             else:
                 await write(call)
         try:
             value = await make()
+            # A copy, so that what the action does to the answer is not in the log if the action is repeated.
+            answer = replace(call, outcome=RETURNED, value=recordable(value, call.shown))
+            self._goes_on(position)
+            await write(answer)
         except CallLogFailed:
             # Not an outcome of the call: if recorded, it would be repeated after the fault is gone.
+            raise
+        except asyncio.CancelledError:
+            given_up = replace(call, outcome=GIVEN_UP, value=position.seconds())
+            self.failed.append(FailedCall([], position.askers, given_up))
             raise
         except Exception as error:
             await write(replace(call, outcome=RAISED, value=stored(error, secrets=self._secrets)))
             self.failed.append(FailedCall([call.call_id], position.askers))
             raise
-        # A copy, so that what the action does to the answer is not in the log if the action is repeated.
-        await write(replace(call, outcome=RETURNED, value=copied(value)))
-        position.recorded()
         return value
+
+    def _goes_on(self, position: CallPosition) -> None:
+        """A call is about to be recorded: what came before it stays as it was."""
+        for record in position.recorded():
+            self._log.write_first(record)
 
     def fail(self) -> None:
         """The action has failed: calls that raised may succeed the next time."""
@@ -314,7 +327,9 @@ class ActionCalls:
         if found:
             self._log.forget(found)
 
-    def _answer(self, known: CallRecord, position: CallPosition) -> Any:
+    async def _answer(self, known: CallRecord, position: CallPosition) -> Any:
+        if known.outcome == GIVEN_UP:
+            await self._wait_to_be_given_up(known)
         if known.outcome == RAISED:
             self.failed.append(FailedCall([known.call_id], position.askers))
             # The first version stored the exception itself.
@@ -322,48 +337,32 @@ class ActionCalls:
         position.recorded()
         return copied(known.value)
 
+    async def _wait_to_be_given_up(self, known: CallRecord) -> None:
+        """The action gives up the call again, which is not made; raises if it takes much longer than the first time."""
+        await asyncio.sleep(_PATIENCE_S + 2 * known.value)
+        raise self.replay.differs(
+            f"durable call {known.shown} was canceled by the action when it was recorded, and is not now"
+        )
+
+
+def recordable(value: Any, shown: str) -> Any:
+    """A copy of an answer as it will be read. Raises NotSerializable: an answer that cannot be read back would make the log
+    unreadable."""
+    if value.__class__ in PLAIN:
+        return value
+    try:
+        return decode(encode(value))
+    except EmberflowError as error:
+        raise NotSerializable(
+            f"the answer of the durable call {shown} cannot be stored",
+            cause=error.cause,
+            way_out="return plain data from functions given to durable_execute",
+        ) from error
+
 
 async def _called(function: Callable[[], Any]) -> Any:
     result = function()
     return await result if inspect.isawaitable(result) else result
-
-
-@functools.lru_cache(maxsize=1024)
-def takes_idempotency_key(func: Any) -> bool:
-    """Whether a function accepts the call's idempotency key, to pass it to a service."""
-    try:
-        return "idempotency_key" in inspect.signature(func).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def _positional(func: Any) -> tuple[str, ...]:
-    """The names of positional arguments."""
-    given = 0
-    while isinstance(func, functools.partial):
-        given += len(func.args)
-        func = cast("Any", func.func)
-    if inspect.ismethod(func):
-        given, func = given + 1, func.__func__
-    return _parameters(func)[given:] if inspect.isfunction(func) else ()
-
-
-@functools.lru_cache(maxsize=1024)
-def _parameters(func: Any) -> tuple[str, ...]:
-    return tuple(inspect.signature(func).parameters)
-
-
-def _shown(name: str, value: Any) -> str:
-    return MASK if is_hidden(name, value) else shorten(value, 60)
-
-
-def _name(func: Any) -> str:
-    if hasattr(func, "durable_name"):
-        return func.durable_name
-    inner: Any = getattr(func, "func", func)
-    if not hasattr(inner, "__qualname__"):
-        inner = inner.__class__
-    return f"{inner.__module__}.{inner.__qualname__}"
 
 
 def _same_function(found: CallRecord, call: CallRecord) -> bool:
@@ -377,8 +376,3 @@ _RENAMED = {"emberflow.operators.guard_approvals.ask": "ask_human"}
 def _same_arguments(found: CallRecord, call: CallRecord) -> bool:
     # A record of the first version has a digest that cannot be compared: only its function counts.
     return found.arguments == call.arguments or len(found.arguments) != DIGITS
-
-
-def _digest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Equal for equal arguments. Not a digest of their pickled bytes, which differ between equal values."""
-    return fingerprint((args, kwargs))

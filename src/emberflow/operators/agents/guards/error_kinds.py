@@ -20,7 +20,7 @@ from emberflow.errors import (
 )
 
 _ENDING = (BudgetExceeded, ReplayMismatch)
-_FINAL = (*_ENDING, StepLimitReached)
+_FINAL = (*_ENDING, StepLimitReached, NotSerializable)
 _OF_THE_PROGRAM = (ProgramError, ResourceFailed, EnvironmentProblem)
 """No input is at fault."""
 _WORTH_ANOTHER_CALL = frozenset({408, 409, 425, 429})
@@ -59,7 +59,7 @@ def is_permanent(error: BaseException) -> bool:
     """Whether another call of a service would fail in the same way, or must not be made."""
     return (
         is_final(error)
-        or isinstance(error, (*_OF_THE_PROGRAM, NotSerializable))
+        or isinstance(error, _OF_THE_PROGRAM)
         or not isinstance(error, Exception)
         or _is_refused_for_good(error)
     )

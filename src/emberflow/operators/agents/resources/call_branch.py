@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from emberflow.events.agent_events import Event
-from emberflow.operators.agents.calls.durable_calls import takes_idempotency_key
+from emberflow.operators.agents.calls.call_descriptions import takes_idempotency_key
 from emberflow.operators.agents.calls.masked_errors import mask
 from emberflow.operators.agents.resources.durable_views import METHODS, DurableMethod, NamedFunction
 from emberflow.operators.agents.resources.injected_arguments import injected_arguments

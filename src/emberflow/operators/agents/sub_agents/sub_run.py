@@ -7,6 +7,7 @@ that action drives it, one action of the sub-agent after another.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +185,9 @@ async def _run_action(run: SubRun, execution: SubExecution) -> None:
         check_result(await run_guarded(execution))
         execution.check_replay()
         _finish(run, execution)
+    except asyncio.CancelledError:
+        execution.hand_over_raised()
+        raise
     except Exception as raised:
         execution.fail()
         run.undo_writes()

@@ -9,12 +9,12 @@ import pytest
 
 from emberflow.errors import InvalidArgument, RecordedError, ReplayMismatch
 from emberflow.events.run_ids import CallId
+from emberflow.operators.agents.calls.call_descriptions import takes_idempotency_key
 from emberflow.operators.agents.calls.durable_calls import (
     RAISED,
     RETURNED,
     STARTED,
     ActionCalls,
-    takes_idempotency_key,
 )
 from tests.support.memory_log import MemoryLog
 
