@@ -59,7 +59,9 @@ class AlignedReader:
         changed = self._group.waiting[self._channel] = asyncio.Event()
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), self._check_s)
+                # Not wait_for(), which in Python 3.11 ignores a cancellation that comes at the same time as the event.
+                async with asyncio.timeout(self._check_s):
+                    await changed.wait()
         finally:
             del self._group.waiting[self._channel]
 

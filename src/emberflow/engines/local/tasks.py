@@ -277,7 +277,9 @@ class KeyedTask(Task):
             elif self._idle_check_s is not None:
                 wait_s = self._idle_check_s
             try:
-                await asyncio.wait_for(self._wake.wait(), wait_s)
+                # Not wait_for(), which in Python 3.11 ignores a cancellation that comes at the same time as the event.
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
             except TimeoutError:
                 if not len(
                     self.inbox
