@@ -83,6 +83,20 @@ def test_commands_that_kill_the_supervisor_are_killed(tmp_path: Path) -> None:
     assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="A23: the parent and the environment are known from /proc"
+)
+def test_what_has_left_the_group_of_a_killed_supervisor_is_killed(tmp_path: Path) -> None:
+    sign = tmp_path / "pid"
+    outside = f"import os, time; open({str(sign)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    started = f'setsid {sys.executable} -c "{outside}" > /dev/null 2>&1 &'
+    name = program(tmp_path, f"{started}\nuntil [ -s {sign} ]; do sleep 0.01; done\nkill -9 $PPID; sleep 600")
+    with pytest.raises(ToolFailed, match="lost its supervisor"):
+        run(name, BashTool([], [tmp_path]))
+    left = int(sign.read_text())
+    assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+
+
 def test_calls_that_are_cancelled_twice_still_clean_up(place_of_scratch_directories: Path) -> None:
     async def cancel_twice() -> None:
         tool = BashTool(["sleep"])

@@ -12,6 +12,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from emberflow.agents.shell.orphans import kill_orphans
 from emberflow.agents.shell.scratch import Scratch, to_its_end
 from emberflow.errors import ToolFailed
 
@@ -79,6 +80,9 @@ async def run_commands(
         with contextlib.suppress(BlockingIOError):
             report = os.read(read_fd, 4096)
         os.close(read_fd)
+        if not report:
+            # The supervisor was killed, or hangs: what has left its process group is left.
+            await to_its_end(asyncio.to_thread(kill_orphans, scratch.home))
     return _outcome(report, output, is_late)
 
 
