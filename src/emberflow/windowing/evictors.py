@@ -5,7 +5,7 @@ A window with an evictor keeps all of its elements, even where the function is i
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -66,8 +66,31 @@ class Evictor(ABC, Generic[T, W]):
         """The same after the window function; what is left stays in the window."""
 
 
+class OneSidedEvictor(Evictor[Any, object]):
+    """Removes the same elements before the window function, or after it if `do_evict_after` is true."""
+
+    do_evict_after: bool
+
+    def evict_before(
+        self, elements: list[Any], size: int, window: object, evictor_context: EvictorContext
+    ) -> None:
+        """Removes elements, unless that is done after the function."""
+        if not self.do_evict_after:
+            self._evict(elements)
+
+    def evict_after(
+        self, elements: list[Any], size: int, window: object, evictor_context: EvictorContext
+    ) -> None:
+        """Removes elements, if that is not done before the function."""
+        if self.do_evict_after:
+            self._evict(elements)
+
+    @abstractmethod
+    def _evict(self, elements: list[Any]) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class CountEvictor(Evictor[Any, object]):
+class CountEvictor(OneSidedEvictor):
     """Keeps the last `max_count` elements."""
 
     max_count: int
@@ -80,26 +103,12 @@ class CountEvictor(Evictor[Any, object]):
             raise InvalidArgument(f"a CountEvictor needs a count of at least 0, not {max_count}")
         return CountEvictor(max_count, do_evict_after)
 
-    def evict_before(
-        self, elements: list[Any], size: int, window: object, evictor_context: EvictorContext
-    ) -> None:
-        """Removes the first elements, unless that is done after the function."""
-        if not self.do_evict_after:
-            self._evict(elements)
-
-    def evict_after(
-        self, elements: list[Any], size: int, window: object, evictor_context: EvictorContext
-    ) -> None:
-        """Removes the first elements, if that is not done before the function."""
-        if self.do_evict_after:
-            self._evict(elements)
-
     def _evict(self, elements: list[Any]) -> None:
         del elements[: max(0, len(elements) - self.max_count)]
 
 
 @dataclass(frozen=True, slots=True)
-class TimeEvictor(Evictor[Any, object]):
+class TimeEvictor(OneSidedEvictor):
     """Keeps the elements whose timestamps are less than `window_size` older than the newest one's."""
 
     window_size_ms: int
@@ -112,20 +121,6 @@ class TimeEvictor(Evictor[Any, object]):
         if size_ms <= 0:
             raise InvalidArgument(f"a TimeEvictor needs a positive size, not {size_ms} ms")
         return TimeEvictor(size_ms, do_evict_after)
-
-    def evict_before(
-        self, elements: list[Any], size: int, window: object, evictor_context: EvictorContext
-    ) -> None:
-        """Removes older elements, unless that is done after the function."""
-        if not self.do_evict_after:
-            self._evict(elements)
-
-    def evict_after(
-        self, elements: list[Any], size: int, window: object, evictor_context: EvictorContext
-    ) -> None:
-        """Removes older elements, if that is not done before the function."""
-        if self.do_evict_after:
-            self._evict(elements)
 
     def _evict(self, elements: list[TimestampedValue[Any]]) -> None:
         if not elements or elements[0].timestamp is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +66,62 @@ class CountTrigger(Trigger[object, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousEventTimeTrigger(Trigger[object, Any]):
-    """Fires in intervals of event time while the window is open, and at its end."""
+class IntervalTrigger(Trigger[object, Any]):
+    """Fires in intervals of one kind of time, which the subclasses choose; keeps when it fires next as state."""
 
     interval_ms: int
+
+    @abstractmethod
+    def _register(self, time_ms: int, ctx: TriggerContext) -> None: ...
+
+    @abstractmethod
+    def _delete(self, time_ms: int, ctx: TriggerContext) -> None: ...
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
+        """Continues with the earliest interval of the merged windows."""
+        ctx.merge_partitioned_state(_NEXT_FIRE)
+        next_ms = ctx.get_partitioned_state(_NEXT_FIRE).get()
+        if next_ms is not None:
+            self._register(next_ms, ctx)
+
+    def clear(self, window: Any, ctx: TriggerContext) -> None:
+        """Removes the timer of the interval."""
+        fire = ctx.get_partitioned_state(_NEXT_FIRE)
+        next_ms = fire.get()
+        if next_ms is not None:
+            self._delete(next_ms, ctx)
+            fire.clear()
+
+    def _begin(self, time_ms: int, window: Any, ctx: TriggerContext) -> None:
+        """Sets the first timer of a window."""
+        if ctx.get_partitioned_state(_NEXT_FIRE).get() is None:
+            self._register_next(time_ms - time_ms % self.interval_ms, window, ctx)
+
+    def _on_time(self, time_ms: int, window: Any, ctx: TriggerContext) -> TriggerResult:
+        """Fires at the end of an interval, and sets the timer of the next."""
+        fire = ctx.get_partitioned_state(_NEXT_FIRE)
+        if fire.get() != time_ms:
+            return _CONTINUE
+        fire.clear()
+        self._register_next(time_ms, window, ctx)
+        return _FIRE
+
+    def _register_next(self, time_ms: int, window: Any, ctx: TriggerContext) -> None:
+        next_ms = min(time_ms + self.interval_ms, window.max_timestamp())
+        ctx.get_partitioned_state(_NEXT_FIRE).add(next_ms)
+        if next_ms > time_ms:
+            # Not once more for the end of the window, which a timer of its own tells.
+            self._register(next_ms, ctx)
+
+
+class ContinuousEventTimeTrigger(IntervalTrigger):
+    """Fires in intervals of event time while the window is open, and at its end."""
+
+    __slots__ = ()
 
     @staticmethod
     def of(interval: Interval) -> ContinuousEventTimeTrigger:
@@ -81,52 +133,33 @@ class ContinuousEventTimeTrigger(Trigger[object, Any]):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return _FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        if ctx.get_partitioned_state(_NEXT_FIRE).get() is None:
-            begin = timestamp - timestamp % self.interval_ms
-            _register_next(begin, self.interval_ms, window, ctx, ctx.register_event_time_timer)
+        self._begin(timestamp, window, ctx)
         return _CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         """Fires at the end of the window and of each interval."""
-        if time == window.max_timestamp():
-            return _FIRE
-        fire = ctx.get_partitioned_state(_NEXT_FIRE)
-        if fire.get() != time:
-            return _CONTINUE
-        fire.clear()
-        _register_next(time, self.interval_ms, window, ctx, ctx.register_event_time_timer)
-        return _FIRE
+        return _FIRE if time == window.max_timestamp() else self._on_time(time, window, ctx)
 
     def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         """Does nothing."""
         return _CONTINUE
 
-    def can_merge(self) -> bool:
-        """True."""
-        return True
-
-    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
-        """Continues with the earliest interval of the merged windows."""
-        ctx.merge_partitioned_state(_NEXT_FIRE)
-        next_ms = ctx.get_partitioned_state(_NEXT_FIRE).get()
-        if next_ms is not None:
-            ctx.register_event_time_timer(next_ms)
-
     def clear(self, window: Any, ctx: TriggerContext) -> None:
         """Removes the timers."""
-        fire = ctx.get_partitioned_state(_NEXT_FIRE)
-        next_ms = fire.get()
-        if next_ms is not None:
-            ctx.delete_event_time_timer(next_ms)
-            fire.clear()
+        super().clear(window, ctx)
         ctx.delete_event_time_timer(window.max_timestamp())
 
+    def _register(self, time_ms: int, ctx: TriggerContext) -> None:
+        ctx.register_event_time_timer(time_ms)
 
-@dataclass(frozen=True, slots=True)
-class ContinuousProcessingTimeTrigger(Trigger[object, Any]):
+    def _delete(self, time_ms: int, ctx: TriggerContext) -> None:
+        ctx.delete_event_time_timer(time_ms)
+
+
+class ContinuousProcessingTimeTrigger(IntervalTrigger):
     """Fires in intervals of processing time while the window is open."""
 
-    interval_ms: int
+    __slots__ = ()
 
     @staticmethod
     def of(interval: Interval) -> ContinuousProcessingTimeTrigger:
@@ -135,10 +168,7 @@ class ContinuousProcessingTimeTrigger(Trigger[object, Any]):
 
     def on_element(self, element: object, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         """Sets the timer."""
-        if ctx.get_partitioned_state(_NEXT_FIRE).get() is None:
-            now_ms = ctx.get_current_processing_time()
-            begin = now_ms - now_ms % self.interval_ms
-            _register_next(begin, self.interval_ms, window, ctx, ctx.register_processing_time_timer)
+        self._begin(ctx.get_current_processing_time(), window, ctx)
         return _CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
@@ -147,41 +177,13 @@ class ContinuousProcessingTimeTrigger(Trigger[object, Any]):
 
     def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         """Fires at the end of each interval."""
-        fire = ctx.get_partitioned_state(_NEXT_FIRE)
-        if fire.get() != time:
-            return _CONTINUE
-        fire.clear()
-        _register_next(time, self.interval_ms, window, ctx, ctx.register_processing_time_timer)
-        return _FIRE
+        return self._on_time(time, window, ctx)
 
-    def can_merge(self) -> bool:
-        """True."""
-        return True
+    def _register(self, time_ms: int, ctx: TriggerContext) -> None:
+        ctx.register_processing_time_timer(time_ms)
 
-    def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
-        """Continues with the earliest interval of the merged windows."""
-        ctx.merge_partitioned_state(_NEXT_FIRE)
-        next_ms = ctx.get_partitioned_state(_NEXT_FIRE).get()
-        if next_ms is not None:
-            ctx.register_processing_time_timer(next_ms)
-
-    def clear(self, window: Any, ctx: TriggerContext) -> None:
-        """Removes the timer."""
-        fire = ctx.get_partitioned_state(_NEXT_FIRE)
-        next_ms = fire.get()
-        if next_ms is not None:
-            ctx.delete_processing_time_timer(next_ms)
-            fire.clear()
-
-
-def _register_next(
-    time_ms: int, interval_ms: int, window: Any, ctx: TriggerContext, register: Callable[[int], None]
-) -> None:
-    next_ms = min(time_ms + interval_ms, window.max_timestamp())
-    ctx.get_partitioned_state(_NEXT_FIRE).add(next_ms)
-    if next_ms > time_ms:
-        # Not once more for the end of the window, which a timer of its own tells.
-        register(next_ms)
+    def _delete(self, time_ms: int, ctx: TriggerContext) -> None:
+        ctx.delete_processing_time_timer(time_ms)
 
 
 def _interval(interval: Interval) -> int:

@@ -22,7 +22,12 @@ from emberflow.integrations.chat_models.openai_format import (
     check_reported,
     usage_args,
 )
-from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings, setting_types
+from emberflow.integrations.chat_models.settings import (
+    UNCHECKED_SETTINGS,
+    checked_settings,
+    model_of,
+    setting_types,
+)
 from emberflow.integrations.chat_models.strict_schema import strict_schema
 
 Data = dict[str, Any]
@@ -59,11 +64,7 @@ class AnthropicChatModelConnection(HostedChatModelConnection):
         `top_k`, `json_prefill` (the answer starts with `{`, for older models) and `additional_kwargs` (passed on
         unchecked). A refusal is `extra_args["refusal"]`. Raises ModelFailed."""
         settings = checked_settings(kwargs, _known(), self._service, way_out=UNCHECKED_SETTINGS)
-        model = str(settings.get("model", ""))
-        if not model:
-            raise InvalidArgument(
-                f"no model is specified for the call to {self._service}", way_out="model='…' of the setup"
-            )
+        model = model_of(settings, self._service)
         reasoning = bool(settings.pop("extract_reasoning", False))
         prefill = bool(settings.pop("json_prefill", False))
         request = request_data(messages, tools, output_schema, settings)

@@ -32,7 +32,7 @@ from emberflow.integrations.chat_models.http_transport import transport_settings
 from emberflow.integrations.chat_models.loop_clients import LoopClients
 from emberflow.integrations.chat_models.ollama_tools import ollama_tool
 from emberflow.integrations.chat_models.openai_format import Unreadable, usage_args
-from emberflow.integrations.chat_models.settings import checked_settings, plain_type
+from emberflow.integrations.chat_models.settings import checked_settings, model_of, plain_type
 
 Data = dict[str, Any]
 
@@ -92,11 +92,8 @@ class OllamaChatModelConnection(BaseChatModelConnection):
         `additional_kwargs` are options that are passed on unchecked. `extract_reasoning` moves what the model thinks
         between tags to `extra_args["reasoning"]`. Raises ModelFailed."""
         settings = checked_settings(kwargs, _known(), "Ollama", way_out="additional_kwargs={…}")
-        model = str(settings.pop("model", ""))
-        if not model:
-            raise InvalidArgument(
-                "no model is specified for the call to Ollama", way_out="model='…' of the setup"
-            )
+        model = model_of(settings, "Ollama")
+        del settings["model"]
         reasoning = bool(settings.pop("extract_reasoning", False))
         settings.pop("request_timeout", None)
         request = {name: settings.pop(name) for name in list(settings) if name in _OF_THE_CALL}

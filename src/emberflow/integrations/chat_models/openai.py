@@ -19,7 +19,12 @@ from emberflow.agents.tools.function_tool import Tool
 from emberflow.errors import InvalidArgument
 from emberflow.integrations.chat_models.hosted_connection import TIMEOUT_S, HostedChatModelConnection
 from emberflow.integrations.chat_models.openai_format import Pieces, Unreadable, read_answer, request_data
-from emberflow.integrations.chat_models.settings import UNCHECKED_SETTINGS, checked_settings, setting_types
+from emberflow.integrations.chat_models.settings import (
+    UNCHECKED_SETTINGS,
+    checked_settings,
+    model_of,
+    setting_types,
+)
 
 _OPTIONS = {
     "extra_headers": "headers",
@@ -93,11 +98,7 @@ class OpenAIChatModelConnection(HostedChatModelConnection):
         behind_deployment = str(settings.pop("model_of_azure_deployment", ""))
         reasoning = bool(settings.pop("extract_reasoning", False))
         strict = bool(settings.pop("strict", False))
-        model = str(settings.get("model", ""))
-        if not model:
-            raise InvalidArgument(
-                f"no model is specified for the call to {self._service}", way_out="model='…' of the setup"
-            )
+        model = model_of(settings, self._service)
         request = {**request_data(messages, tools, output_schema, strict=strict), **settings}
         # Tokens are counted for the model, not for its deployment.
         counted = behind_deployment or model

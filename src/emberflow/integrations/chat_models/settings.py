@@ -35,6 +35,16 @@ def checked_settings(
     return {**given, **more}
 
 
+def model_of(settings: dict[str, Any], service: str) -> str:
+    """The model of a call; raises InvalidArgument if none is given."""
+    model = str(settings.get("model", ""))
+    if not model:
+        raise InvalidArgument(
+            f"no model is specified for the call to {service}", way_out="model='…' of the setup"
+        )
+    return model
+
+
 def setting_types(function: Callable[..., Any], names: Iterable[str]) -> dict[str, Any]:
     """The types of parameters of a client's function, as far as they are plain data; others are `Any`."""
     try:
