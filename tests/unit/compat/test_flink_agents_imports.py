@@ -14,8 +14,8 @@ import pytest
 from emberflow import agents
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
-from emberflow.compat.finder import available, installed, is_installed
-from emberflow.compat.flink_agents import missing, names
+from emberflow.compat.finder import installed, is_installed
+from emberflow.compat.flink_agents import missing
 from emberflow.compat.flink_agents.package import FLINK_AGENTS
 from emberflow.compat.pyflink.package import PYFLINK
 from emberflow.errors import FlinkAgentsOnly
@@ -39,35 +39,6 @@ def test_names_are_emberflows() -> None:
     assert imported("flink_agents.plan.configuration").AgentConfiguration is agents.Configuration
     assert imported("flink_agents.api.skills").BASH_TOOL == "bash"
     assert imported("pyflink.datastream").StreamExecutionEnvironment is StreamExecutionEnvironment
-
-
-@pytest.mark.usefixtures("hook")
-@pytest.mark.parametrize("module", sorted(names.NAMES))
-def test_every_module_of_the_table_can_be_imported_with_a_star(module: str) -> None:
-    namespace: dict[str, Any] = {}
-    exec(f"from {module} import *", namespace)
-    assert set(available(FLINK_AGENTS, module)) <= set(namespace)
-    assert set(names.NAMES[module].split()) <= set(dir(imported(module)))
-
-
-@pytest.mark.usefixtures("hook")
-@pytest.mark.parametrize("module", sorted(missing.MODULES))
-def test_a_module_that_is_missing_fails_at_the_import_and_names_the_way_out(module: str) -> None:
-    for name in (module, f"{module}.below"):
-        with pytest.raises(FlinkAgentsOnly, match=f"emberflow has no {module}") as failure:
-            imported(name)
-        assert failure.value.way_out == missing.MODULES[module]
-
-
-@pytest.mark.usefixtures("hook")
-@pytest.mark.parametrize("name", sorted(missing.NAMES))
-def test_a_name_that_is_missing_fails_at_the_import_and_names_the_way_out(name: str) -> None:
-    homes = [module for module, listed in names.NAMES.items() if name in listed.split()]
-    assert homes, f"{name} is in no module of the table"
-    for home in homes:
-        with pytest.raises(FlinkAgentsOnly, match=f"emberflow has no {name}") as failure:
-            exec(f"from {home} import {name}")
-        assert failure.value.way_out == missing.NAMES[name]
 
 
 def test_programs_below_the_root_are_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,11 @@ import pytest
 
 from emberflow.cli.exit_codes import ExitCode
 from emberflow.cli.main import main
-from emberflow.compat.finder import PackageFinder, available, installed
-from emberflow.compat.pyflink import missing, names
+from emberflow.compat.finder import PackageFinder, installed
 from emberflow.compat.pyflink.package import PYFLINK
 from emberflow.engines.spark.driver.shipping import make_archive
 from emberflow.engines.spark.wire.bootstrap import make_bootstrap
-from emberflow.errors import InvalidArgument, PyFlinkOnly
+from emberflow.errors import InvalidArgument
 from emberflow.streams import Duration, MapFunction, StreamExecutionEnvironment
 
 
@@ -43,36 +42,6 @@ def test_names_are_emberflows() -> None:
     assert imported("pyflink.datastream.functions").MapFunction is MapFunction
     assert imported("pyflink.common.time").Duration is Duration
     assert imported("pyflink.version").__version__ == imported("pyflink").__version__ == "2.3.0"
-
-
-@pytest.mark.usefixtures("hook")
-@pytest.mark.parametrize("module", sorted(names.NAMES))
-def test_every_module_of_the_table_can_be_imported_with_a_star(module: str) -> None:
-    namespace: dict[str, Any] = {}
-    exec(f"from {module} import *", namespace)
-    assert set(available(PYFLINK, module)) <= set(namespace)
-    assert set(names.NAMES[module].split()) <= set(dir(imported(module)))
-
-
-@pytest.mark.usefixtures("hook")
-@pytest.mark.parametrize("module", sorted(missing.MODULES))
-def test_a_module_that_is_missing_fails_at_the_import_and_names_the_way_out(module: str) -> None:
-    for name in (module, f"{module}.below"):
-        with pytest.raises(PyFlinkOnly, match=f"emberflow has no {module}") as failure:
-            imported(name)
-        assert failure.value.way_out == missing.MODULES[module]
-        assert isinstance(failure.value, ImportError)
-
-
-@pytest.mark.usefixtures("hook")
-@pytest.mark.parametrize("name", sorted(missing.NAMES))
-def test_a_name_that_is_missing_fails_at_the_import_and_names_the_way_out(name: str) -> None:
-    homes = [module for module, listed in names.NAMES.items() if name in listed.split()]
-    assert homes, f"{name} is in no module of the table"
-    for home in homes:
-        with pytest.raises(PyFlinkOnly, match=f"emberflow has no {name}") as failure:
-            exec(f"from {home} import {name}")
-        assert failure.value.way_out == missing.NAMES[name]
 
 
 @pytest.mark.usefixtures("hook")
