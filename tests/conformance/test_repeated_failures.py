@@ -247,6 +247,26 @@ def test_changed_code_is_reported_whoever_handles_failures(tmp_path: Path, handl
     assert payments(tmp_path) == {"old": 1}
 
 
+def test_an_action_that_is_inserted_before_others_is_reported(tmp_path: Path) -> None:
+    """It would take the place of the next one, whose answers would not be found."""
+    stop_after_paying(tmp_path)
+
+    async def old(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.send_event(OutputEvent(await ctx.durable_execute_async(pay, str(tmp_path), "old")))
+
+    def inserted(event: InputEvent, ctx: RunnerContext) -> None:
+        ctx.short_term_memory.set("seen", True)
+
+    agent = Agent("outer").add_action("inserted", [InputEvent], inserted)
+    with pytest.raises(
+        ReplayMismatch, match=r"action 'inserted' made no durable call; .* made .*pay\(.*'old'\)"
+    ):
+        run(old, tmp_path, agent=agent)
+    assert payments(tmp_path) == {"old": 1}
+    assert run(old, tmp_path) == ["old"]
+    assert payments(tmp_path) == {"old": 1}
+
+
 def test_an_action_that_catches_the_report_fails_all_the_same(tmp_path: Path) -> None:
     stop_after_paying(tmp_path)
 

@@ -17,6 +17,9 @@ class MemoryLog:
     def find(self, call_id: str) -> CallRecord | None:
         return self.records.get(call_id)
 
+    def is_empty(self) -> bool:
+        return not self.records
+
     async def write(self, record: CallRecord) -> None:
         self.write_now(record)
 

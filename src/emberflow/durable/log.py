@@ -81,6 +81,9 @@ class StoredCallLog:
     def find(self, call_id: str) -> CallRecord | None:
         return self._index.calls.get(call_id)
 
+    def is_empty(self) -> bool:
+        return not self._index.calls
+
     async def write(self, record: CallRecord) -> None:
         self.touched = True
         loop = asyncio.get_running_loop()

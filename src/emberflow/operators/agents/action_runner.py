@@ -74,7 +74,7 @@ class ActionRunner:
             try:
                 if run.steps > runtime.settings.max_steps:
                     raise too_many_steps(runtime.settings.max_steps)
-                if self._keeps_failures and log is not None:
+                if self._keeps_failures and log is not None and not log.is_empty():
                     raise_kept_failure(log, execution)
                 if runtime.budgets.counts_steps and run.failure is None and event.type != _ERROR:
                     # Error handling is still allowed when the step budget is used up.

@@ -20,6 +20,7 @@ from emberflow.operators.agents.calls.call_entries import CallEntry
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, Recorded
 from emberflow.operators.agents.calls.failed_calls import FailedCall
 from emberflow.operators.agents.calls.host_threads import threads_of
+from emberflow.operators.agents.calls.replay import Replay
 from emberflow.operators.agents.guards.action_guards import ActionGuards
 from emberflow.operators.agents.resources.durable_views import (
     NamedFunction,
@@ -146,9 +147,22 @@ class ActionExecution:
         return [] if self._durable is None else self._durable.failed
 
     def check_replay(self) -> None:
-        """Raises ReplayMismatch if the action has caught it: it went on without the answers that are recorded."""
+        """Raises ReplayMismatch if the action has ended as if there were no recorded answers: it has caught that error, or
+        made no calls although an action at its place did."""
         if self._durable is not None:
             self._durable.replay.check()
+            return
+        runtime = self.run.runtime
+        log = runtime.log
+        if log is None or log.is_empty() or runtime.settings.restarts_on_mismatch:
+            return
+        found = log.find(format_call(self.call_prefix, *self.path, 1))
+        # Attempts and handled failures may differ in what they call.
+        if found is not None and not self.run.handled and (self.guards is None or self.guards.attempt == 1):
+            raise Replay().differs(
+                f"action {self.action.name!r} made no durable call; "
+                f"an action at this place of the run made {found.shown} when it was recorded"
+            )
 
     def cause_of(self, error: BaseException) -> BaseException:
         """Why the action failed with this error."""

@@ -79,6 +79,10 @@ class Recorded(Protocol):
 class CallLog(Recorded, Protocol):
     """Kept by the engine where it survives a crash of the process."""
 
+    def is_empty(self) -> bool:
+        """Whether there are no answers at all."""
+        ...
+
     # An action is identified by the prefix of its calls' ids.
 
     def claim(self, action: str) -> bool:
