@@ -20,7 +20,7 @@ from emberflow.streams.functions.function import (
     timer_method,
 )
 from emberflow.streams.functions.methods import method_of
-from emberflow.streams.keyed_stream import AsFlatMap, AsMap, KeyedStream
+from emberflow.streams.keyed_stream import AsFlatMap, KeyedStream
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)
@@ -54,9 +54,9 @@ class ConnectedStreams(Generic[T1, T2]):
         )
 
     def map(self, func: CoMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
-        """One result per record of either input."""
+        """One result per record of either input; as in PyFlink, None is none."""
         first, second = method_of(func, "map1", "map()"), method_of(func, "map2", "map()")
-        return self._added("co_map", func, AsMap(first), AsMap(second))._typed(output_type)
+        return self._added("co_map", func, AsCoMap(first), AsCoMap(second))._typed(output_type)
 
     def flat_map(self, func: CoFlatMapFunction[T1, T2, R], output_type: Any = None) -> DataStream[R]:
         """Any number of results per record of either input."""
@@ -119,3 +119,12 @@ def partitioned_edges(stream: DataStream[Any], input_index: int) -> tuple[Stream
         return stream._edges(AS_SENT, input_index)
     by_key = Partitioner(kind=PartitionerKind.HASH, key=stream._key_selector, name=stream._key_name)
     return stream._edges(by_key, input_index)
+
+
+class AsCoMap:
+    def __init__(self, call: Callable[[Any], Any]) -> None:
+        self._call = call
+
+    def __call__(self, value: Any, context: Any) -> Any:
+        result = self._call(value)
+        return None if result is None else (result,)

@@ -143,14 +143,14 @@ class KeyedProcessFunction(Function, Generic[K, IN, OUT]):
 
 
 class CoMapFunction(Function, Generic[IN1, IN2, OUT]):
-    """One result per record of either input, for connected streams."""
+    """At most one result per record of either input, for connected streams."""
 
-    def map1(self, value: IN1) -> OUT:
-        """Returns the result for one record of the first input."""
+    def map1(self, value: IN1) -> OUT | None:
+        """Returns the result for one record of the first input; None is no result."""
         raise NotImplementedError("map1() must be overridden")
 
-    def map2(self, value: IN2) -> OUT:
-        """Returns the result for one record of the second input."""
+    def map2(self, value: IN2) -> OUT | None:
+        """Returns the result for one record of the second input; None is no result."""
         raise NotImplementedError("map2() must be overridden")
 
 
