@@ -39,6 +39,8 @@ class StepTraits:
     """It has entries that are the same in all its scopes: broadcast state."""
     acts: bool = False
     """It is executed for what it does, also if no sink takes what it emits."""
+    package_data: tuple[tuple[str, str], ...] = ()
+    """Packages of the program, each with the path of a folder or file in it that tasks of the step read."""
 
 
 NO_TRAITS = StepTraits()
@@ -215,6 +217,7 @@ class AgentSpec(Spec):
             max_in_flight=self.plan.config.get(AgentExecutionOptions.MAX_IN_FLIGHT) if waits else None,
             records_calls=True,
             acts=True,
+            package_data=self.plan.package_data,
         )
 
     def describe(self) -> dict[str, Any]:

@@ -56,7 +56,8 @@ class Skills(SerializableResource):
 
     @classmethod
     def from_package(cls, *pairs: tuple[str, str]) -> Skills:
-        """Pairs of an installed Python package and the path of a folder or zip file in it."""
+        """Pairs of a Python package and the path of a folder or zip file in it. The package is installed on the workers, or the
+        program's own, whose skills are sent to them."""
         _check_any("from_package", pairs)
         for pair in pairs:
             if isinstance(pair, str) or len(pair) != 2:
@@ -106,6 +107,15 @@ class Skills(SerializableResource):
     def resource_type(cls) -> ResourceType:
         """Always `ResourceType.SKILLS`."""
         return ResourceType.SKILLS
+
+    @property
+    def package_data(self) -> tuple[tuple[str, str], ...]:
+        """The packages that have skills, each with the path of the skills in it."""
+        return tuple(
+            (source.params["package"], source.params["resource"])
+            for source in self.sources
+            if source.scheme == "package"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Skills) and self.sources == other.sources

@@ -244,7 +244,10 @@ class SparkEngine:
             for stage in spec.graph.stages
             if stage.kind is StageKind.SOURCE and (frame := dataframe_of(spec, stage)) is not None
         }
-        data, archive = dump_spec(for_stage(spec, None)), make_archive(python_files)
+        package_data = [
+            item for stage in spec.graph.stages for item in spec.graph.traits_of(stage).package_data
+        ]
+        data, archive = dump_spec(for_stage(spec, None)), make_archive(python_files, package_data)
         if not spec.batch and any(stage.level for stage in spec.graph.stages):
             check_function_size(self.session, len(data) + len(archive[0]))
         return Translation(self.session, spec, data, archive, frames, start, errors)

@@ -106,6 +106,16 @@ class AgentPlan:
         """Whether an action may wait or send a delayed event: work may then outlive its input."""
         return any(item.may_wait or sends_later(item.function) for item in self.actions.values())
 
+    @property
+    def package_data(self) -> tuple[tuple[str, str], ...]:
+        """What the skills of the agent, and of those that it calls, need: packages, each with a path in it."""
+        found = [
+            getattr(provider.instance, "package_data", ())
+            for kind in (ResourceType.SKILLS, ResourceType.AGENT)
+            for provider in self.resource_providers.get(kind, {}).values()
+        ]
+        return tuple(dict.fromkeys(item for items in found for item in items))
+
     def to_json(self, indent: int | None = None) -> str:
         """The plan as JSON; functions that cannot be imported are pickled, secrets are never included."""
         body = {

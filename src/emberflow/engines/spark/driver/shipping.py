@@ -8,6 +8,7 @@ needed.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import os
 import site
@@ -30,9 +31,12 @@ _LIMIT_BYTES = 20 * 1024 * 1024
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def make_archive(python_files: Iterable[str] = ()) -> tuple[bytes, str]:
-    """A compressed zip of emberflow, of every loaded module that is neither installed nor part of Python, and of the
-    files, folders and archives of modules that the program names; and its digest.
+def make_archive(
+    python_files: Iterable[str] = (), package_data: Iterable[tuple[str, str]] = ()
+) -> tuple[bytes, str]:
+    """A compressed zip of emberflow, of every loaded module that is neither installed nor part of Python, of the files,
+    folders and archives of modules that the program names, and of data in the program's packages, each given as the package
+    and a path in it; and its digest.
 
     The zip is compressed as a whole: that takes a quarter less than compressing its many small files one by one, and a
     caller's session accepts functions of 1 MB.
@@ -40,6 +44,8 @@ def make_archive(python_files: Iterable[str] = ()) -> tuple[bytes, str]:
     files = _package_files() | _user_files()
     for path in python_files:
         files |= _added_files(Path(path))
+    for package, inside in package_data:
+        files |= _data_files(package, inside)
     size = sum(len(content) for content in files.values())
     if size > _LIMIT_BYTES:
         raise NotSupported(
@@ -120,6 +126,24 @@ def _added_files(path: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(path) as archive:
             return {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
     return {path.name: path.read_bytes()}
+
+
+def _data_files(package: str, inside: str) -> dict[str, bytes]:
+    """Nothing of a package that is installed, or that only workers have."""
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return {}
+    installed, files = _installed_roots(), dict[str, bytes]()
+    for place in (found.submodule_search_locations or ()) if found is not None else ():
+        root = _resolved(place)
+        wanted = root / inside
+        if f"{root}{os.sep}".startswith(installed):
+            continue
+        for path in [wanted] if wanted.is_file() else sorted(wanted.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts and ".." not in Path(inside).parts:
+                files[f"{package.replace('.', '/')}/{path.relative_to(root).as_posix()}"] = path.read_bytes()
+    return files
 
 
 def _source(module: ModuleType | None) -> Path | None:

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from emberflow.agents import Agent, InputEvent, ResourceType, Skills
 from emberflow.engines.spark.driver.shipping import add_jars, make_archive
 from emberflow.errors import InvalidArgument
+from emberflow.plan.agents.agent_plan import AgentPlan
 
 
 def names_of(*paths: Path) -> list[str]:
@@ -41,6 +43,46 @@ def test_files_folders_and_archives_of_modules_are_sent(tmp_path: Path) -> None:
     assert {"one_file.py", "package/__init__.py", "packed/__init__.py"} <= set(names)
     assert not any(name.endswith((".txt", "METADATA")) for name in names)
     assert "one_file.py" not in names_of()
+
+
+def test_skills_in_packages_of_the_program_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "shop_tools"
+    for name in (
+        "skills/tea/SKILL.md",
+        "skills/tea/brew.py",
+        "skills/tea/__pycache__/brew.pyc",
+        "secret.txt",
+    ):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(name)
+    (home / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    agent = Agent().add_action("act", [InputEvent], ShopAction.act)
+    skills = Skills.from_package(
+        ("shop_tools", "skills"), ("pytest", "py.typed"), ("not_installed_here", "x")
+    )
+    agent.add_resource("skills", ResourceType.SKILLS, skills)
+    outer = (
+        Agent()
+        .add_action("act", [InputEvent], ShopAction.act)
+        .add_resource("inner", ResourceType.AGENT, agent)
+    )
+
+    names = make_names(AgentPlan.from_agent(outer).package_data)
+
+    assert {"shop_tools/skills/tea/SKILL.md", "shop_tools/skills/tea/brew.py"} <= set(names)
+    assert not any(name.endswith((".pyc", "secret.txt", "py.typed")) for name in names)
+    assert not any(name.startswith("shop_tools/") for name in names_of())
+    assert not any(".." in name for name in make_names((("shop_tools", "../shop_tools"),)))
+
+
+def make_names(package_data: tuple[tuple[str, str], ...]) -> list[str]:
+    return zipfile.ZipFile(io.BytesIO(zlib.decompress(make_archive((), package_data)[0]))).namelist()
+
+
+class ShopAction:
+    @staticmethod
+    def act(event: InputEvent, ctx: Any) -> None: ...
 
 
 class Session:
