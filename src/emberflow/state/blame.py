@@ -60,8 +60,10 @@ def decode_state(data: bytes, step: str, entries: Callable[[Any], Mapping[Any, A
         raise CorruptData(
             f"the state{of_step} cannot be decoded",
             cause=error.cause or error.message,
-            way_out="restore the checkpoint directory from a backup taken while the job was stopped; without one, start with"
-            " an empty one and another output folder, from the last savepoint if there is one",
+            way_out="if the cause is raised by a class of yours, such as an exception whose __init__ takes other arguments than"
+            " it passes on, give it defaults or a __reduce__ and run the program again; otherwise restore the checkpoint"
+            " directory from a backup taken while the job was stopped; without one, start with an empty one and another output"
+            " folder, from the last savepoint if there is one",
         ) from error
 
 

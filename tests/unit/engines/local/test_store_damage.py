@@ -213,3 +213,27 @@ def test_a_missing_class_in_the_state_of_a_key_group(monkeypatch: pytest.MonkeyP
         GroupLayout(hot, {}, "score")  # pyright: ignore[reportArgumentType]
     with pytest.raises(CorruptData, match="the state of step 'score' cannot be decoded"):
         GroupLayout(hot[:-9], {}, "score")  # pyright: ignore[reportArgumentType]
+
+
+class Rejected(Exception):
+    """Is pickled with the message as its only argument."""
+
+    def __init__(self, order: int, reason: str) -> None:
+        super().__init__(f"order {order}: {reason}")
+
+
+class Refusals(KeyedProcessFunction[int, int, int]):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.last = runtime_context.get_state(ValueStateDescriptor("last"))
+
+    def process_element(self, value: int, ctx: Any) -> None:
+        self.last.update(Rejected(value, "sold out"))
+
+
+def test_a_value_that_cannot_be_read_back_is_not_mistaken_for_a_damaged_file(tmp_path: Path) -> None:
+    def refusing(env: Any) -> Any:
+        return env.from_collection([1]).key_by(lambda value: value).process(Refusals()).name("refuse")
+
+    LOCAL.run(refusing, checkpoint_dir=tmp_path)
+    with pytest.raises(CorruptData, match=r"'reason'(.|\n)*if the cause is raised by a class of yours"):
+        LOCAL.run(refusing, checkpoint_dir=tmp_path)
