@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from emberflow.agents import Agent, AgentPlan, Configuration, InputEvent
 from emberflow.cli.main import main
 from emberflow.dead_letters.letter_files import DEAD_LETTERS_FOLDER, LETTERS
 from emberflow.errors import StepFailed, describe_cause, from_marker, shorten, to_marker
@@ -186,3 +187,13 @@ def test_savepoints_are_inspected_without_secrets(tmp_path: Path, capsys: pytest
         assert "totals" in shown or "login" in shown
         assert PASSWORD not in shown
         assert is_harmless(shown), repr(shown)
+
+
+def test_an_explained_plan_masks_settings_by_name() -> None:
+    config = Configuration()
+    config.set_str("service.password", "s3cret")
+    agent = Agent("shop").add_action("act", [InputEvent], print, api_key="s3cret", greeting="hi")
+    text = AgentPlan.from_agent(agent, config).explain()
+    assert "s3cret" not in text
+    assert "api_key=***, greeting='hi'" in text
+    assert "service.password = ***" in text

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from emberflow.agents.yaml.nodes import Node, wrong
-from emberflow.plan.agents.resources import Secret
+from emberflow.plan.agents.resources import Secret, written_secrets
 
 _REFERENCE = re.compile(r"\$\{\s*(?:file:(?P<file>[^{}]+?)|(?P<name>[A-Za-z_]\w*))\s*\}")
 
@@ -37,3 +37,31 @@ def argument(node: Node) -> Any:
             way_out="put the whole value into the variable",
         )
     return node.value
+
+
+def action_config(node: Node, owner: str) -> dict[str, Any]:
+    """The configuration of an action, which is part of the plan: it can neither contain nor refer to a secret."""
+    config: dict[str, Any] = node.plain()
+    for name in written_secrets(config):
+        raise wrong(
+            node.place,
+            f"{owner}: {name!r} of the action's config is a secret; a config is part of the plan, and is shown with it",
+            way_out="read the variable in the action, or give it to a resource: api_key: ${API_KEY}",
+        )
+    if _has_reference(node):
+        raise wrong(
+            node.place,
+            f"{owner}: references such as ${{NAME}} are not resolved in the config of an action",
+            way_out="read the variable in the action, or give it to a resource",
+        )
+    return config
+
+
+def _has_reference(node: Node) -> bool:
+    if node.kind == "object":
+        fields: dict[str, Node] = node.value
+        return any(_has_reference(item) for item in fields.values())
+    if node.kind == "array":
+        entries: list[Node] = node.value
+        return any(_has_reference(item) for item in entries)
+    return node.kind == "string" and _REFERENCE.fullmatch(node.value.strip()) is not None

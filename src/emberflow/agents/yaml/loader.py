@@ -12,6 +12,7 @@ from typing import Any
 from emberflow.agents.agent import Agent
 from emberflow.agents.built_in.react_agent import ReActAgent
 from emberflow.agents.yaml.aliases import condition_of
+from emberflow.agents.yaml.arguments import action_config
 from emberflow.agents.yaml.checked_arguments import PlacedSettings, placed_settings
 from emberflow.agents.yaml.named_functions import function_named, object_named
 from emberflow.agents.yaml.nodes import Node, Place, read_file, wrong
@@ -90,7 +91,7 @@ def add_action(agent: Agent, entry: Node, owner: str) -> None:
         raise wrong(entry.place, error.message, cause=error.cause, way_out=error.way_out) from None
     if config is not None:
         # Not as keyword arguments, which are checked for misspelt guards: here nothing else could be meant.
-        agent.actions[name][2].update(config.plain())
+        agent.actions[name][2].update(action_config(config, f"{owner}, action {name!r}"))
 
 
 def check_conditions_of(loaded: LoadedAgent) -> None:

@@ -11,6 +11,7 @@ from emberflow.plan.agents.agent_plan import Action, AgentPlan
 from emberflow.plan.agents.checks import expressions_of, handlers_of
 from emberflow.plan.agents.guards import Guards
 from emberflow.plan.cel.expression import CelExpression
+from emberflow.rendering.secret_names import MASK, is_hidden
 
 FORMS = ("text", "mermaid", "json")
 _NAMES = {
@@ -47,7 +48,7 @@ def to_text(plan: AgentPlan) -> str:
     config = plan.config.to_dict()
     if config:
         lines.append("config")
-        lines += [f"  {name} = {_setting(value)}" for name, value in sorted(config.items())]
+        lines += [f"  {name} = {_setting(name, value)}" for name, value in sorted(config.items())]
     if plan.warnings:
         lines.append("warnings")
         lines += [f"  {warning}" for warning in plan.warnings]
@@ -63,7 +64,7 @@ def _action_lines(action: Action) -> list[str]:
         parts.append(("sends", ", ".join(sends)))
     if action.config:
         parts.append(
-            ("config", ", ".join(f"{name}={_setting(item)}" for name, item in action.config.items()))
+            ("config", ", ".join(f"{name}={_setting(name, item)}" for name, item in action.config.items()))
         )
     guards = _guards(action.guards)
     if guards:
@@ -134,8 +135,8 @@ def _name(event_type: str) -> str:
     return _NAMES.get(event_type, event_type)
 
 
-def _setting(value: Any) -> str:
-    return shorten(getattr(value, "value", value), 60)
+def _setting(name: str, value: Any) -> str:
+    return MASK if is_hidden(name, value) else shorten(getattr(value, "value", value), 60)
 
 
 def _count(number: int, what: str) -> str:

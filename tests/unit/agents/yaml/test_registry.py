@@ -363,6 +363,14 @@ BAD = {
         model("clazz: a.B, api_key: sk-123"),
         "the argument 'api_key' of B is a secret written into the program",
     ),
+    "a literal key of an action": (
+        action(f"{TARGETS}:greet", config="{service: {api_key: sk-123}}"),
+        "'api_key' of the action's config is a secret",
+    ),
+    "a reference of an action": (
+        action(f"{TARGETS}:greet", config="{region: '${REGION}'}"),
+        "references such as ${NAME} are not resolved in the config of an action",
+    ),
     "part of a reference": (
         model("clazz: a.B, url: 'http://${HOST}/'"),
         "${HOST} is only a part of the value",
