@@ -27,10 +27,16 @@ def make_private_folder(folder: str | os.PathLike[str]) -> None:
 def make_folders(path: Path) -> bool:
     """Like mkdir -p, every new directory with mode 0700; existing ones are unchanged. False if the last one existed."""
     try:
-        path.mkdir(FOLDER_MODE)
+        return _made(path)
     except FileNotFoundError:
         make_folders(path.parent)
-        return make_folders(path)
+        # Once: in /proc, for example, a directory that exists can have no new ones.
+        return _made(path)
+
+
+def _made(path: Path) -> bool:
+    try:
+        path.mkdir(FOLDER_MODE)
     except FileExistsError:
         if not path.is_dir():
             raise
