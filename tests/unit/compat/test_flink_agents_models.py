@@ -20,6 +20,7 @@ from emberflow.compat.flink_agents.package import FLINK_AGENTS
 from emberflow.compat.flink_agents.resource_descriptor import ResourceDescriptor
 from emberflow.compat.flink_agents.resource_name import ResourceName
 from emberflow.errors import InvalidAgent
+from emberflow.plan.agents.resource_arguments import argument_problem
 from emberflow.plan.agents.resources import ResourceType
 from tests.support.ollama_server import OllamaServer, Reply, Rule
 
@@ -96,6 +97,7 @@ def test_whether_a_client_is_reused_may_be_said(path: str) -> None:
         ({}, {"temprature": 0.1}, "chat model 'm': .*no setting 'temprature'; did you mean 'temperature'"),
         ({}, {"temperature": "hot"}, "chat model 'm': 'temperature' is 'hot'"),
         ({}, {"max_tokens": True}, "chat model 'm': 'max_tokens' is True"),
+        ({}, {"skills": ["math"]}, "chat model 'm' lists skills, but the agent has none"),
         ({}, {"tools": "search"}, "chat model 'm': 'tools' must be a list"),
         ({}, {"additional_kwargs": []}, r"chat model 'm': 'additional_kwargs' is \[\]"),
     ],
@@ -119,6 +121,19 @@ def test_mistakes_in_a_model_are_named_when_the_agent_is_applied(
 def test_the_timeout_of_openai_has_two_names(name: str) -> None:
     described = ResourceDescriptor(clazz=NAMES.OPENAI_COMPLETIONS_CONNECTION, arguments={name: 7})
     assert described.clazz(**described.arguments).timeout == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        (NAMES.OLLAMA_CONNECTION, {"request_timeout": None}),
+        (NAMES.OLLAMA_CONNECTION, {"request_timeout": 0}),
+        (NAMES.OPENAI_COMPLETIONS_CONNECTION, {"timeout": None}),
+    ],
+)
+def test_a_connection_may_wait_for_ever(path: str, given: dict[str, Any]) -> None:
+    described = ResourceDescriptor(clazz=path, arguments=given)
+    assert argument_problem(described.clazz, described.arguments) is None
 
 
 def test_arguments_that_only_flink_agents_has_are_accepted_in_files(tmp_path: Path) -> None:

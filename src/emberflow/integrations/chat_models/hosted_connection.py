@@ -39,7 +39,7 @@ class HostedChatModelConnection(BaseChatModelConnection):
         *,
         api_key: str | Secret | None = None,
         base_url: str | None = None,
-        timeout: float = TIMEOUT_S,
+        timeout: float | None = TIMEOUT_S,
         max_retries: int = 0,
         default_headers: Mapping[str, str] | None = None,
         ca_file: str | None = None,

@@ -50,12 +50,12 @@ TIMEOUT_S = 600.0
 
 
 class OllamaChatModelConnection(BaseChatModelConnection):
-    """A server of Ollama, by default at OLLAMA_HOST or on this machine. `request_timeout` is in seconds; 0 means none."""
+    """A server of Ollama, by default at OLLAMA_HOST or on this machine. `request_timeout` is in seconds; 0 or None means none."""
 
     def __init__(
         self,
         base_url: str | None = None,
-        request_timeout: float = TIMEOUT_S,
+        request_timeout: float | None = TIMEOUT_S,
         *,
         default_headers: Mapping[str, str] | None = None,
         ca_file: str | None = None,

@@ -16,8 +16,8 @@ _OF_SERVERS = frozenset({ResourceType.TOOL, ResourceType.PROMPT})
 
 def check_resource_names(agent_name: str, own: Providers, providers: Providers) -> None:
     """Raises InvalidAgent for a name in one of the agent's `own` models of a tool that is neither a tool that it has nor an
-    agent that it may call, or of another resource that the model needs and the agent does not have. Models that it shares
-    may be meant for other agents."""
+    agent that it may call, or of another resource that the model needs and the agent does not have, and for skills in an agent
+    without any. Models that it shares may be meant for other agents."""
     served: frozenset[ResourceType] = (
         _OF_SERVERS if providers.get(ResourceType.MCP_SERVER) else frozenset[ResourceType]()
     )
@@ -33,7 +33,13 @@ def check_resource_names(agent_name: str, own: Providers, providers: Providers) 
                         cause=f"its tools: {', '.join(map(repr, known)) or 'none'}",
                         way_out=f"declare it with @tool or add_resource({name!r}, ResourceType.TOOL, …)",
                     )
-        for argument, kind in _needed(provider).items():
+        needed = _needed(provider)
+        if needed and _given(provider, "skills") and not providers.get(ResourceType.SKILLS):
+            raise InvalidAgent(
+                f"{where} lists skills, but the agent has none",
+                way_out="declare where they are with @skills or add_resource('skills', ResourceType.SKILLS, Skills.from_local_dir(…))",
+            )
+        for argument, kind in needed.items():
             name, known = _given(provider, argument), list(providers.get(kind, {}))
             if isinstance(name, str) and name not in known and kind not in served:
                 raise _unknown(where, argument, name, kind, known)
