@@ -183,6 +183,28 @@ def test_no_savepoint_of_a_job_that_has_ended_or_in_batch_mode(tmp_path: Path) -
         started(LOCAL_BATCH.environment().set_savepoint(tmp_path / "s"), WORDS, [], ends=True)
 
 
+def test_urls_are_folders_of_this_machine_or_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were created in the current folder, under names such as `s3:`."""
+    monkeypatch.chdir(tmp_path)
+    out: list[Any] = []
+    env = LOCAL.environment(checkpoint_dir=f"file://{tmp_path}/checkpoints")
+    job = started(env, WORDS, out, ends=False)
+    with pytest.raises(NotSupported, match="a savepoint cannot be s3://bucket/first"):
+        job.savepoint("s3://bucket/first")
+    with pytest.raises(NotSupported, match="cannot be hdfs://"):
+        job.stop_with_savepoint(False, "hdfs://host/all")
+    path = job.savepoint(f"file://{tmp_path}/savepoint", stop=True)
+    assert path == f"{tmp_path}/savepoint"
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["checkpoints", "savepoint"]
+    with pytest.raises(NotSupported, match="the checkpoint directory cannot be s3://bucket/checkpoints"):
+        LOCAL.environment(checkpoint_dir="s3://bucket/checkpoints")
+    with pytest.raises(NotSupported, match="a savepoint cannot be s3://"):
+        env.set_savepoint("s3://bucket/first")
+    assert env.set_savepoint(f"file://{path}")._savepoint == path
+
+
 def test_a_savepoint_that_cannot_be_written_does_no_harm(tmp_path: Path) -> None:
     out: list[Any] = []
     job = started(environment(LOCAL, tmp_path / "c"), WORDS, out, ends=False)

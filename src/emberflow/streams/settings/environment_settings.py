@@ -31,8 +31,8 @@ class EnvironmentSettings:
     """Base of the environment; holds no step of the program."""
 
     def __init__(self, checkpoint_dir: str | os.PathLike[str] | None, parallelism: int | None) -> None:
-        given = os.fspath(checkpoint_dir) if checkpoint_dir else None
-        self._checkpoint_dir = os.environ.get("EMBERFLOW_CHECKPOINT_DIR") or given
+        given = os.environ.get("EMBERFLOW_CHECKPOINT_DIR") or checkpoint_dir
+        self._checkpoint_dir = local_folder("the checkpoint directory", os.fspath(given)) if given else None
         self._checkpoint_base: str | None = None
         self._checkpoints = CheckpointConfig()
         self._execution = ExecutionConfig(self)
@@ -230,7 +230,7 @@ class EnvironmentSettings:
     def set_savepoint(self, path: str | os.PathLike[str], allow_non_restored_state: bool = False) -> Self:
         """The program begins where the savepoint was taken, unless its checkpoint directory has a checkpoint already.
         Steps are matched by uid; state of steps that are gone is an error, or left out if that is allowed."""
-        self._savepoint = os.fspath(path)
+        self._savepoint = local_folder("a savepoint", os.fspath(path))
         self._allow_non_restored_state = allow_non_restored_state
         return self
 
@@ -335,7 +335,7 @@ class EnvironmentSettings:
         self._state_backend = _BACKENDS[name]
 
     def _config(self) -> JobConfig:
-        checkpoint_dir = self._checkpoint_dir
+        checkpoint_dir, savepoint = self._checkpoint_dir, os.environ.get("EMBERFLOW_SAVEPOINT")
         if checkpoint_dir is None and self._checkpoint_base is not None:
             # As in Flink: a folder per job. One that is started again does not continue by itself.
             checkpoint_dir = os.path.join(self._checkpoint_base, uuid.uuid4().hex)
@@ -353,7 +353,7 @@ class EnvironmentSettings:
             checkpoint_timeout_ms=self._checkpoints.get_checkpoint_timeout(),
             checkpoint_pause_ms=self._checkpoints.get_min_pause_between_checkpoints(),
             retained_checkpoints=self._checkpoints.get_retained_checkpoints(),
-            savepoint=os.environ.get("EMBERFLOW_SAVEPOINT") or self._savepoint,
+            savepoint=local_folder("a savepoint", savepoint) if savepoint else self._savepoint,
             allow_non_restored_state=self._allow_non_restored_state
             or bool(os.environ.get("EMBERFLOW_ALLOW_NON_RESTORED_STATE")),
             restart=self._restart,
