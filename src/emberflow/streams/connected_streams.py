@@ -21,6 +21,7 @@ from emberflow.streams.functions.function import (
 )
 from emberflow.streams.functions.methods import method_of
 from emberflow.streams.keyed_stream import AsFlatMap, KeyedStream
+from emberflow.streams.missing_steps import ExplainsMissingSteps
 
 T1 = TypeVar("T1", covariant=True)
 T2 = TypeVar("T2", covariant=True)
@@ -29,12 +30,14 @@ K1 = TypeVar("K1")
 K2 = TypeVar("K2")
 
 
-class ConnectedStreams(Generic[T1, T2]):
+class ConnectedStreams(ExplainsMissingSteps, Generic[T1, T2]):
     """Two streams side by side; made by `connect()`.
 
     Two keyed streams share their state per key. If one of them has no keys, there is no keyed state and there are no timers,
     but each task has one function object that sees the records of both.
     """
+
+    continues_with = "map(), flat_map() or process()"
 
     def __init__(self, first: DataStream[T1], second: DataStream[T2]) -> None:
         if first._env is not second._env:

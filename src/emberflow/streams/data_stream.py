@@ -35,7 +35,7 @@ from emberflow.streams.functions.function import (
     ProcessFunction,
 )
 from emberflow.streams.functions.key_selectors import key_selector_of
-from emberflow.streams.functions.methods import Projection, method_of
+from emberflow.streams.functions.methods import Projection, check_strategy, method_of, tag_id_of
 from emberflow.streams.physical_partitioning import PhysicalPartitioning
 from emberflow.streams.program.declared_fields import check_field
 from emberflow.streams.step_settings import StepSettings
@@ -193,6 +193,7 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
         """Event time from here on; earlier watermarks are replaced."""
+        check_strategy(watermark_strategy)
         if watermark_strategy.generator is None:
             return self._step(TimestampsSpec(strategy=watermark_strategy), "timestamps")
         edges = self._edges(BY_CHANNEL)
@@ -281,7 +282,7 @@ class DataStream(StepSettings, PhysicalPartitioning[T], Generic[T]):
         """What the step yielded as `(output_tag, value)`. A side output itself has none: `InvalidArgument`."""
         if any(tag is not None for _, tag in self._outlets):
             raise InvalidArgument(f"a side output has no side output {output_tag.tag_id!r} of its own")
-        outlets = tuple((node, output_tag.tag_id) for node, _ in self._outlets)
+        outlets = tuple((node, tag_id_of(output_tag)) for node, _ in self._outlets)
         return DataStream[R](self._env, outlets)._typed(output_tag.type_info)
 
     # ends

@@ -15,6 +15,7 @@ from emberflow.operators.windows.window_context import WindowContext
 from emberflow.streams.data_stream import DataStream, method_of
 from emberflow.streams.functions.function import KeySelector, ProcessWindowFunction
 from emberflow.streams.functions.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
+from emberflow.streams.missing_steps import ExplainsMissingSteps
 from emberflow.streams.windowed_stream import WindowedStream
 from emberflow.windowing.assigners import WindowAssigner
 from emberflow.windowing.evictors import Evictor
@@ -30,7 +31,7 @@ Tagged = tuple[int, Any]
 """(which stream, record)"""
 
 
-class JoinedStreams(Generic[T1, T2]):
+class JoinedStreams(ExplainsMissingSteps, Generic[T1, T2]):
     """Two streams to be joined window by window; made by `DataStream.join()`.
 
     `stream.join(other).where(key).equal_to(key).window(assigner).apply(function)` calls the function for every pair with one
@@ -56,6 +57,8 @@ class JoinedStreams(Generic[T1, T2]):
     ```
     """
 
+    continues_with = "where()"
+
     def __init__(self, first: DataStream[T1], second: DataStream[T2]) -> None:
         _same_environment("join()", first, second)
         self._streams = first, second
@@ -65,8 +68,10 @@ class JoinedStreams(Generic[T1, T2]):
         return JoinWhere(self._streams, key_selector)
 
 
-class JoinWhere(Generic[T1, T2, K]):
+class JoinWhere(ExplainsMissingSteps, Generic[T1, T2, K]):
     """A window join whose first key is known."""
+
+    continues_with = "equal_to()"
 
     def __init__(self, streams: tuple[DataStream[T1], DataStream[T2]], first_key: Any) -> None:
         self._streams = streams
@@ -77,8 +82,10 @@ class JoinWhere(Generic[T1, T2, K]):
         return JoinEqualTo(self._streams, _TaggedKey(self._first_key, key_selector))
 
 
-class JoinEqualTo(Generic[T1, T2]):
+class JoinEqualTo(ExplainsMissingSteps, Generic[T1, T2]):
     """A window join whose keys are known."""
+
+    continues_with = "window()"
 
     def __init__(self, streams: tuple[DataStream[T1], DataStream[T2]], key: _TaggedKey) -> None:
         self._streams = streams
@@ -89,9 +96,11 @@ class JoinEqualTo(Generic[T1, T2]):
         return WindowJoin(_windows(self._streams, self._key, assigner))
 
 
-class _OnWindows:
+class _OnWindows(ExplainsMissingSteps):
     """What can be set for the windows of joins and co-groups. Triggers and evictors see `(0 or 1, record)`: which stream
     it is from, and the record."""
+
+    continues_with = "apply()"
 
     def __init__(self, windowed: WindowedStream[Any, Tagged, Any]) -> None:
         self._windowed = windowed
@@ -125,7 +134,7 @@ class WindowJoin(_OnWindows, Generic[T1, T2]):
         return self._windowed.process(_EachPair(function), output_type).name("window_join")
 
 
-class CoGroupedStreams(Generic[T1, T2]):
+class CoGroupedStreams(ExplainsMissingSteps, Generic[T1, T2]):
     """Two streams to be grouped window by window; made by `DataStream.co_group()`.
 
     `stream.co_group(other).where(key).equal_to(key).window(assigner).apply(function)` calls the function once for each key
@@ -151,6 +160,8 @@ class CoGroupedStreams(Generic[T1, T2]):
     ```
     """
 
+    continues_with = "where()"
+
     def __init__(self, first: DataStream[T1], second: DataStream[T2]) -> None:
         _same_environment("co_group()", first, second)
         self._streams = first, second
@@ -160,8 +171,10 @@ class CoGroupedStreams(Generic[T1, T2]):
         return CoGroupWhere(self._streams, key_selector)
 
 
-class CoGroupWhere(Generic[T1, T2, K]):
+class CoGroupWhere(ExplainsMissingSteps, Generic[T1, T2, K]):
     """A co-group whose first key is known."""
+
+    continues_with = "equal_to()"
 
     def __init__(self, streams: tuple[DataStream[T1], DataStream[T2]], first_key: Any) -> None:
         self._streams = streams
@@ -172,8 +185,10 @@ class CoGroupWhere(Generic[T1, T2, K]):
         return CoGroupEqualTo(self._streams, _TaggedKey(self._first_key, key_selector))
 
 
-class CoGroupEqualTo(Generic[T1, T2]):
+class CoGroupEqualTo(ExplainsMissingSteps, Generic[T1, T2]):
     """A co-group whose keys are known."""
+
+    continues_with = "window()"
 
     def __init__(self, streams: tuple[DataStream[T1], DataStream[T2]], key: _TaggedKey) -> None:
         self._streams = streams

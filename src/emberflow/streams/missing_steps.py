@@ -5,11 +5,16 @@ Base of the classes of `streams` from which steps are added.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+_OF_JOINS = frozenset({"where", "equal_to", "window", "apply"})
 
 
 class ExplainsMissingSteps:
     """Raises an AttributeError with the way out for a step that another kind of stream has."""
+
+    continues_with: ClassVar[str] = ""
+    """What leads from here to a stream, or to the next part of a join."""
 
     # Type checkers must still report attributes that do not exist.
     if not TYPE_CHECKING:
@@ -25,12 +30,11 @@ class ExplainsMissingSteps:
         """The call whose result has the step; None if there is none."""
         from emberflow.streams.data_stream import DataStream
         from emberflow.streams.keyed_stream import KeyedStream
-        from emberflow.streams.windowed_stream import WindowedStream, WindowOptions
+        from emberflow.streams.windowed_stream import WindowedStream
 
         if isinstance(self, DataStream):
             if hasattr(KeyedStream, name):
                 return "key_by()"
             return "key_by() and window(), or window_all()," if hasattr(WindowedStream, name) else None
-        if isinstance(self, WindowOptions) and hasattr(DataStream, name):
-            return "reduce(), aggregate(), apply() or process()"
-        return None
+        offered_later = hasattr(DataStream, name) or name in _OF_JOINS
+        return self.continues_with or None if offered_later else None

@@ -16,7 +16,7 @@ from emberflow.plan.window_specs import WindowSpec
 from emberflow.streams.data_stream import DataStream
 from emberflow.streams.functions.aggregations import Aggregation, Field
 from emberflow.streams.functions.function import AggregateFunction, ReduceFunction
-from emberflow.streams.functions.methods import check_object, method_of
+from emberflow.streams.functions.methods import check_aggregate, check_object, method_of
 from emberflow.streams.functions.window_functions import (
     AnyWindowFunction,
     can_merge,
@@ -50,7 +50,8 @@ class WindowSettings:
 
     def spec(self, *, reduce: Any = None, aggregate: Any = None, process: Any = None) -> WindowSpec:
         """The step; raises `InvalidArgument` for a function that windows of this kind cannot use."""
-        check_object(aggregate, "add", "aggregate()")
+        if aggregate is not None:
+            check_aggregate(aggregate)
         merging = isinstance(self.assigner, MergingWindowAssigner)
         if aggregate is not None and merging and not can_merge(aggregate):
             raise InvalidArgument(
@@ -73,6 +74,8 @@ class WindowSettings:
 
 class WindowOptions(ExplainsMissingSteps):
     """Trigger, evictor and lateness: what keyed windows and those of `window_all()` have in common."""
+
+    continues_with = "reduce(), aggregate(), apply() or process()"
 
     def __init__(self, assigner: Any) -> None:
         check_object(assigner, "assign_windows", "window()", made_by=".of")

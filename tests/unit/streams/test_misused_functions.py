@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -149,3 +150,34 @@ def test_a_misspelled_step_is_an_ordinary_error() -> None:
     with pytest.raises(AttributeError, match="'DataStream' object has no attribute 'keyby'"):
         misspelled.keyby(str)
     assert not hasattr(misspelled, "_no_such_attribute")
+
+
+LATER: dict[str, Callable[[Any], Any]] = {
+    "map(), flat_map() or process()": lambda s: s.connect(s).print(),
+    "where()": lambda s: s.join(s).apply(max),
+    "equal_to()": lambda s: s.co_group(s).where(str).window(FIVE_S),
+    "window()": lambda s: s.join(s).where(str).equal_to(str).apply(max),
+    "apply()": lambda s: s.join(s).where(str).equal_to(str).window(FIVE_S).print(),
+}
+
+
+@pytest.mark.parametrize("first", LATER)
+def test_a_step_that_two_streams_offer_later(first: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"call {first} before it")):
+        LATER[first](stream())
+
+
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "aggregate() needs an AggregateFunction": lambda s: s.window_all(FIVE_S).aggregate(max),
+    "assign_timestamps_and_watermarks() needs a WatermarkStrategy": lambda s: (
+        s.assign_timestamps_and_watermarks(str)
+    ),
+    "get_side_output() needs an OutputTag, not 'late'": lambda s: s.get_side_output("late"),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_an_argument_of_another_kind(message: str) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(message)) as caught:
+        WRONG[message](stream())
+    assert caught.value.way_out

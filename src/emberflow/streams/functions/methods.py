@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from emberflow.errors import InvalidArgument
+from emberflow.event_time.watermarks import WatermarkStrategy
+from emberflow.events.output_tag import OutputTag
 from emberflow.events.types.type_information import RowTypeInfo, TupleTypeInfo, TypeInformation
 from emberflow.plan.specs import function_name
 
@@ -44,6 +46,36 @@ def check_object(function: Any, method: str, where: str, made_by: str = "") -> N
             f"{where} needs an object, not the class {function.__name__}",
             way_out=f"create one: {function.__name__}{made_by}(…)",
         )
+
+
+def check_aggregate(function: Any) -> None:
+    """Raises InvalidArgument for something else than an object with the methods of an `AggregateFunction`."""
+    check_object(function, "add", "aggregate()")
+    if not all(
+        callable(getattr(function, name, None)) for name in ("create_accumulator", "add", "get_result")
+    ):
+        raise InvalidArgument(
+            f"aggregate() needs an AggregateFunction, not {function!r}",
+            way_out="derive a class from it; a plain function of two values goes to reduce()",
+        )
+
+
+def check_strategy(given: Any) -> None:
+    """Raises InvalidArgument for something else than a `WatermarkStrategy`."""
+    if not isinstance(given, WatermarkStrategy):
+        raise InvalidArgument(
+            f"assign_timestamps_and_watermarks() needs a WatermarkStrategy, not {given!r}",
+            way_out="WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, before: …)",
+        )
+
+
+def tag_id_of(given: Any) -> str:
+    """The name of an `OutputTag`; raises InvalidArgument for something else."""
+    if not isinstance(given, OutputTag):
+        raise InvalidArgument(
+            f"get_side_output() needs an OutputTag, not {given!r}", way_out=f"OutputTag({str(given)!r})"
+        )
+    return given.tag_id
 
 
 def _is_coroutine_function(function: Any) -> bool:
