@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from emberflow.errors import InvalidAgent, NotSerializable
+from emberflow.errors import InvalidAgent, NotSerializable, shorten
 from emberflow.events.codecs import encode
 from emberflow.plan.agents.resource_checks import check_resource_arguments
 from emberflow.plan.agents.resource_names import check_resource_names
@@ -41,6 +41,7 @@ class ResourceProvider:
         return type(self.instance).__name__ if made is None else made.target_clazz
 
 
+_CHATTING = (ResourceType.CHAT_MODEL, ResourceType.CHAT_MODEL_CONNECTION)
 Providers = dict[ResourceType, dict[str, ResourceProvider]]
 
 
@@ -174,6 +175,11 @@ def _provider(agent_name: str, kind: ResourceType, name: str, value: Any) -> Res
         raise InvalidAgent(
             f"agent {agent_name!r}: the {kind.value} {name!r} is None",
             way_out="the decorated function must return a ResourceDescriptor or a resource",
+        )
+    if kind in _CHATTING and not callable(getattr(value, "chat", None)):
+        raise InvalidAgent(
+            f"agent {agent_name!r}: the {kind.value} {name!r} is {shorten(value)}, which has no method chat()",
+            way_out="give a model, such as ChatModel.openai('…'), or a ResourceDescriptor of one",
         )
     try:
         encode(value)

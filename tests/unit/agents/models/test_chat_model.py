@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emberflow.agents import Agent, InputEvent, OutputEvent, ResourceDescriptor, RunnerContext
+from emberflow.agents import Agent, AgentPlan, InputEvent, OutputEvent, ResourceDescriptor, RunnerContext
 from emberflow.agents.models.chat_message import ChatMessage, MessageRole
 from emberflow.agents.models.chat_model import BaseChatModelConnection, BaseChatModelSetup
 from emberflow.agents.models.prompt_text import Prompt
@@ -258,3 +258,9 @@ def test_a_placeholder_without_a_value_is_never_sent_to_a_model() -> None:
     with pytest.raises(InvalidArgument, match=r"no value for \{topic\}"):
         run_agent(agent, [None])
     assert run_agent(agent, [{"topic": "tea"}]).outputs == ["about tea"]
+
+
+@pytest.mark.parametrize("kind", [ResourceType.CHAT_MODEL, ResourceType.CHAT_MODEL_CONNECTION])
+def test_a_model_that_is_only_a_name_is_rejected_when_the_agent_is_applied(kind: ResourceType) -> None:
+    with pytest.raises(InvalidAgent, match=r"the chat_model\w* 'm' is 'gpt-5', which has no method chat\(\)"):
+        AgentPlan.from_agent(Agent("shop").add_resource("m", kind, "gpt-5"))
