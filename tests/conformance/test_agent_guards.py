@@ -60,7 +60,7 @@ def test_approvals_timers_and_redriven_letters_on_an_idle_job(host: Host, tmp_pa
                 found.append(next(results))
     finally:
         guard.cancel()
-    assert sorted(found) == [("answered", "approve", "fine"), ("reminded", "2"), ("repaired", "2")]
+    assert sorted(found) == [("answered", "approve", "fine"), ("reminded", "1"), ("repaired", "2")]
     assert questions(tmp_path) == []
     assert [letter.redriven for letter in letters(tmp_path)] == [True]
 

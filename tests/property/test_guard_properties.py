@@ -88,7 +88,7 @@ class Key:
     outputs: list[Any] = field(default_factory=list[Any])
     memory: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     spent: int = 0
-    runs: int = 0
+    inputs: int = 0
     later: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
 
@@ -96,7 +96,7 @@ def modelled(inputs: list[Input]) -> dict[str, Key]:
     keys: dict[str, Key] = {}
     for name, number, fails, tokens, delay in inputs:
         key = keys.setdefault(name, Key())
-        key.runs += 1
+        key.inputs += 1
         error, attempts = "", 0
         while not error and attempts < ATTEMPTS:
             attempts += 1
@@ -122,9 +122,8 @@ def modelled(inputs: list[Input]) -> dict[str, Key]:
             key.outputs.append((name, number, "repaired", "sorry", "KeyError"))
     for name, key in keys.items():
         for _, number in sorted(key.later, key=lambda item: item[0]):
-            key.runs += 1
             key.memory.setdefault("reminded", []).append(number)
-            key.outputs.append((name, number, "reminded", str(key.runs)))
+            key.outputs.append((name, number, "reminded", "1"))
     return keys
 
 
@@ -169,7 +168,7 @@ def check(simulation: Simulation, expected: dict[str, Key]) -> None:
         assert [value for value in emitted if value[0] == name] == key.outputs
         entry = scope.entries[name]
         assert dict(entry.get(MEMORY, {})) == key.memory
-        assert entry["seq"] == key.runs
+        assert entry["seq"] == key.inputs
         assert LATER not in entry
         assert entry.get(BUDGETS, {}).get("0", (0, {}))[1].get("tokens", 0) == key.spent
     assert len(emitted) == sum(len(key.outputs) for key in expected.values())

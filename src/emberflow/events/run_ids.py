@@ -1,6 +1,8 @@
 """Ids of an agent's runs, actions and durable calls: what they consist of, how they are formatted and parsed.
 
     run      <identity of the key>-<sequence number of the key's input>
+             of a delayed event <identity of that event>-1: it may come before or after an input when it is repeated
+    delayed  <run>.<number of the action that sent it>.after<number within the action>
     event    <run>.<ordinal within the run>; <run>.<action>.<number within the action> if its id was read before it was sent
              <run>.<action>.<kind> for memory events, <run>.begin for the beginning of a run
     action   <step>/<run>/<number within the run>/
@@ -16,6 +18,8 @@ The functions format parts that the caller already has as strings, without creat
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from emberflow.events.identity import text_identity
 
 _OUTCOME = "end"
 _SUB_RUN = "~"
@@ -106,6 +110,15 @@ def format_early_event(run: str, action: int, number: int) -> str:
 def format_memory_event(run: str, action: int, kind: str) -> str:
     """An action has at most one memory event of a kind; other events keep their ids, whether there are any or not."""
     return f"{run}.{action}.{kind.strip('_')}"
+
+
+def format_delayed(run: str, action: int, number: int) -> str:
+    """The identity of a delayed event until it starts a run of its own."""
+    return f"{run}.{action}.after{number}"
+
+
+def format_delayed_run(delayed: str) -> str:
+    return format_run(text_identity(delayed), 1)
 
 
 def format_begin_event(run: str) -> str:

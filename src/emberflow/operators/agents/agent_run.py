@@ -12,7 +12,7 @@ from emberflow.events.agent_events import Event, InputEvent
 from emberflow.events.batch import Origin
 from emberflow.events.copies import copied_without_models
 from emberflow.events.json_values import json_value
-from emberflow.events.run_ids import ActionId, format_action, format_event, format_run
+from emberflow.events.run_ids import ActionId, format_action, format_delayed_run, format_event, format_run
 from emberflow.operators.agents.calls.failed_calls import FailedCall
 from emberflow.operators.agents.guards.attempts import Failure
 from emberflow.operators.agents.guards.budgets import Amounts, Budgets, KeySpending, added
@@ -113,9 +113,15 @@ class AgentRun:
     def begin(self, value: Any, timestamp: int | None, run_id: str = "") -> Event:
         """Starts the next input of the key, or a delayed event. `run_id` is for a key without an identity."""
         entry = self.entry
-        self.sequence: int = entry.get(SEQUENCE, 0) + 1
-        entry[SEQUENCE] = self.sequence
-        entry.dirty = True
+        self.sequence: int = entry.get(SEQUENCE, 0)
+        # Not counted: after a crash, a delayed event may become due before or after an input that it followed the first time.
+        delayed = value.event.id if value.__class__ is Delayed else ""
+        if delayed:
+            run_id = format_delayed_run(delayed)
+        else:
+            self.sequence += 1
+            entry[SEQUENCE] = self.sequence
+            entry.dirty = True
         self.timestamp = timestamp
         self.steps = 0
         self._ordinal = 0
@@ -156,7 +162,7 @@ class AgentRun:
         """A stored run keeps the id with which it started, including one in the format of the first version: its calls are
         looked up by it. The key's next run has an id in the current format."""
         found = ActionId.parse(action_id)
-        if found is not None and found.run.sequence == self.sequence:
+        if found is not None:
             self._prefix = str(found.run)
 
     def identified(

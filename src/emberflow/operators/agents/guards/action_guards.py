@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from emberflow.errors import CallLogFailed, InvalidArgument, NotSupported, did_you_mean, shorten
 from emberflow.events.agent_events import Event
+from emberflow.events.run_ids import format_delayed
 from emberflow.operators.agents.calls.durable_calls import ActionCalls, CallRecord, Recorded
 from emberflow.operators.agents.guards.attempts import AttemptLog
 from emberflow.operators.agents.guards.budgets import KINDS, PAID, Amounts, BudgetKind, added, check_amount
@@ -111,7 +112,7 @@ class ActionGuards:
         # A copy: the event may be sent again, or changed, before it is stored.
         settings = run.runtime.settings
         later = sent_copy(event, settings.max_event_bytes, as_json=settings.events_as_json)
-        later.id = ""
+        later.id = format_delayed(run.run_id, run.steps, len(self.later) + 1)
         later.upstream_event_id = execution.event.id
         later.upstream_action_name = execution.action.name
         self.later.append((run.now_ms() + int(delay_ms), later, run.timestamp))
