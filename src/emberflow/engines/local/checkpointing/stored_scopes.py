@@ -37,6 +37,13 @@ def task_entries(
     return {**shared, **made}, [task for task in found if task >= tasks]
 
 
+def _mark_of(exchange: int, stored: list[SavedScope], watermark: int) -> int:
+    """How far an input had come whose tasks have other numbers now. One that has ended will not say so again."""
+    marks = [mark for scope in stored for channel, mark, _ in scope.channels if channel[0] == exchange]
+    ended = all(scope.ended for scope in stored)
+    return MAX_WATERMARK if ended else max(watermark, min(marks, default=watermark))
+
+
 def share(
     stored: list[SavedScope],
     owns: Callable[[Any], bool],
@@ -69,7 +76,7 @@ def share(
             lowest[channel] = min(mark, lowest.get(channel, MAX_WATERMARK))
         kept = [(channel, lowest[channel], active_ms) for channel, _, active_ms in stored[0].channels]
     else:
-        kept = [(channel, MAX_WATERMARK if ended else watermark, 0) for channel in channels]
+        kept = [(channel, _mark_of(channel[0], stored, watermark), 0) for channel in channels]
     known = [scope.forms for scope in stored if scope.forms is not None]
     return SavedScope(
         watermark=watermark,
