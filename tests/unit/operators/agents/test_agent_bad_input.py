@@ -89,6 +89,7 @@ def test_a_call_that_is_sent_or_stored_instead_of_its_answer(use: Any) -> None:
     text = failure(agent_of(act), NotSerializable)
     assert "cannot pickle 'coroutine' object" in text
     assert "what to do: await the call" in text
+    gc.collect()
 
 
 def test_an_event_that_is_too_large() -> None:
