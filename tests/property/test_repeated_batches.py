@@ -180,9 +180,13 @@ def test_the_check_fails_if_a_repeated_batch_decides_again(monkeypatch: pytest.M
 
     monkeypatch.setattr(batch_record.TaskRecord, "__init__", forgetful)
     with pytest.raises(AssertionError):
-        # On a busy machine, a repeated attempt may reach its deadline before it notices that the calls have ended.
-        for _ in range(50):
-            check(_PARKED_THEN_ANSWERED, set())
+        _check_often(50)
+
+
+def _check_often(times: int) -> None:
+    """On a busy machine, a repeated attempt may reach its deadline before it notices that the calls have ended."""
+    for _ in range(times):
+        check(_PARKED_THEN_ANSWERED, set())
 
 
 def test_an_outcome_based_on_discarded_memory_is_not_applied(
