@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emberflow.streams import CollectSink, JobClient, RestartStrategies
+from emberflow.streams import CollectSink, JobClient, JobStatus, RestartStrategies
 from emberflow.testing import (
     LOCAL,
     LOCAL_2,
@@ -29,6 +29,7 @@ from emberflow.testing import (
     Latch,
     Pause,
 )
+from emberflow.testing.committed_files import literal_files, read_committed
 from tests.support.random_kinds import random_program_of
 from tests.support.random_programs import Order, Program
 from tests.support.random_sources import Numbers
@@ -108,6 +109,28 @@ def check_savepoints(seed: int, hosts: list[Host]) -> None:
         complete(program, out, batch=False, seed=seed)
 
 
+def check_cancels(seed: int, host: Host) -> None:
+    """Canceled at any moment and continued from the same directory with more or fewer tasks."""
+    rng = Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        program = random_program_of(rng, rng.randint(2, 12), Path(folder))
+        for source in sources_of(program):
+            for extra in (Pause(10), Pause(20)):
+                source.items.insert(rng.randint(0, len(source.items)), extra)
+        for start in range(4):
+            env = replace(host, parallelism=rng.randint(1, 3)).environment(checkpoint_dir=f"{folder}/job")
+            env.enable_checkpointing(rng.choice([5, 1_000]))
+            program.build(env).sink_to(literal_files(f"{folder}/out")).uid("files")
+            job = env.execute_async("canceled")
+            if start < 3:
+                time.sleep(rng.random() * 0.03)
+                job.cancel().result()
+            if start == 3 or job.get_job_status().result() is not JobStatus.CANCELED:
+                job.get_job_execution_result().result()
+                break
+        complete(program, read_committed(f"{folder}/out"), batch=False, seed=seed)
+
+
 def wait_for_records(job: JobClient, count: int) -> None:
     """Until so many were read, or no more come for now: the rest is behind a latch."""
     seen, since = -1, time.monotonic()
@@ -135,6 +158,12 @@ def test_savepoints_continue_on_other_hosts(seed: int, hosts: list[Host]) -> Non
     check_savepoints(seed, hosts)
 
 
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, host=st.sampled_from([LOCAL, LOCAL_SQLITE]))
+def test_canceled_jobs_continue_with_other_tasks(seed: int, host: Host) -> None:
+    check_cancels(seed, host)
+
+
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 800, 100))
@@ -143,6 +172,7 @@ def test_many_programs(start: int) -> None:
         check(seed, [LOCAL, LOCAL_BATCH, LOCAL_2, LOCAL_2_SQLITE][seed % 4])
         if seed % 5 == 0:
             check_crashes(seed, RESTARTABLE[seed % 4])
+            check_cancels(seed, [LOCAL, LOCAL_SQLITE][seed % 2])
             check_savepoints(seed, [RESTARTABLE[seed % 3], LOCAL_3, RESTARTABLE[seed % 4]])
 
 
