@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from emberflow.cli.exit_codes import EXIT_CODES_HELP, ExitCode
 from emberflow.cli.subcommands import add_command, add_command_group
 from emberflow.errors import InvalidArgument
+from emberflow.plan.local_folders import local_folder
 from emberflow.rendering.masked_repr import masked_repr
 from emberflow.rendering.plain_text import clean
 from emberflow.rendering.secret_names import MASK, is_hidden
@@ -82,11 +83,10 @@ def _create(args: argparse.Namespace) -> int:
     from emberflow.savepoints.stand_ins import allow_unknown_classes
 
     allow_unknown_classes()
-    notes = create_savepoint(
-        args.checkpoint_dir, args.savepoint_dir, master=args.master, call_store=args.call_store
-    )
-    savepoint = _open(args.savepoint_dir)
-    print(f"{args.savepoint_dir}: {_totals(savepoint)}")
+    target = local_folder("a savepoint", args.savepoint_dir)
+    notes = create_savepoint(args.checkpoint_dir, target, master=args.master, call_store=args.call_store)
+    savepoint = _open(target)
+    print(f"{target}: {_totals(savepoint)}")
     for note in notes:
         print(f"note: {note}")
     return ExitCode.OK

@@ -9,6 +9,7 @@ from typing import Any
 from emberflow.errors import InvalidArgument
 from emberflow.events.codecs import decode, encode
 from emberflow.events.key_groups import KeyGroups
+from emberflow.plan.local_folders import local_folder
 from emberflow.savepoints import form
 from emberflow.savepoints.form import FrameKind, SavepointManifest, SourcePositions, StepSummary
 from emberflow.savepoints.reader import SavepointReader
@@ -114,7 +115,7 @@ class Savepoint:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Savepoint:
         """Opens a savepoint; keyed state is read on access. Raises CheckpointUnusable or CorruptData."""
-        return cls(SavepointReader(path))
+        return cls(SavepointReader(local_folder("a savepoint", path)))
 
     @property
     def manifest(self) -> SavepointManifest:
@@ -138,7 +139,7 @@ class Savepoint:
         """Writes a new savepoint with the changes; this one is not modified. `path` must not exist."""
         manifest = self.manifest
         with SavepointWriter(
-            path,
+            local_folder("a savepoint", path),
             job_name=manifest.job_name,
             job_id=manifest.job_id,
             engine=manifest.engine,

@@ -12,9 +12,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from emberflow.errors import InvalidArgument, NotSupported, shorten
 from emberflow.plan.job_contract import JobHandle, JobMetrics, JobStatus
+from emberflow.plan.local_folders import local_folder
 from emberflow.streams.completable_future import CompletableFuture, completed
 from emberflow.streams.program.tracebacks import user_frames_only
-from emberflow.streams.settings.option_values import local_folder
 
 _POLL_S = 0.05
 
@@ -137,7 +137,7 @@ class JobClient:
     def savepoint(self, path: str | os.PathLike[str], *, stop: bool = False) -> str:
         """Writes a savepoint and returns its path when it is complete. The job continues, or with `stop` ends there:
         nothing is processed after it."""
-        target = local_folder("a savepoint", os.fspath(path))
+        target = local_folder("a savepoint", path)
         return self._handle.stop_with_savepoint(target) if stop else self._handle.savepoint(target)
 
     def trigger_savepoint(

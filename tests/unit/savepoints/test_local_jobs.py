@@ -203,6 +203,11 @@ def test_urls_are_folders_of_this_machine_or_rejected(
     with pytest.raises(NotSupported, match="a savepoint cannot be s3://"):
         env.set_savepoint("s3://bucket/first")
     assert env.set_savepoint(f"file://{path}")._savepoint == path
+    read = Savepoint.read(f"file://{path}")
+    with pytest.raises(NotSupported, match="a savepoint cannot be s3://bucket/second"):
+        read.write("s3://bucket/second")
+    assert main(["savepoint", "create", f"{tmp_path}/checkpoints", "s3://bucket/third"]) != 0
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["checkpoints", "savepoint"]
 
 
 def test_a_savepoint_that_cannot_be_written_does_no_harm(tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from emberflow.event_time.clock import Interval, to_ms
 from emberflow.events.key_groups import DEFAULT_MAX_PARALLELISM
 from emberflow.plan.engine_options import ENGINE_OPTION_NAMES, EngineOption, check_option
 from emberflow.plan.job_contract import CheckpointingMode, JobConfig, RuntimeExecutionMode
+from emberflow.plan.local_folders import local_folder
 from emberflow.plan.restart_strategy import RestartStrategy
 from emberflow.streams.program.tracebacks import user_frames_only
 from emberflow.streams.settings.checkpoint_config import CheckpointConfig
 from emberflow.streams.settings.configuration import Configuration
 from emberflow.streams.settings.execution_config import ExecutionConfig
 from emberflow.streams.settings.flink_options import HONOURED, checked, is_known
-from emberflow.streams.settings.option_values import local_folder, refuse, restart_of
+from emberflow.streams.settings.option_values import refuse, restart_of
 from emberflow.streams.settings.parallelism import checked_max_parallelism, checked_parallelism
 
 _BACKENDS = {"hashmap": "memory", "rocksdb": "sqlite", "memory": "memory", "sqlite": "sqlite"}
@@ -32,7 +33,7 @@ class EnvironmentSettings:
 
     def __init__(self, checkpoint_dir: str | os.PathLike[str] | None, parallelism: int | None) -> None:
         given = os.environ.get("EMBERFLOW_CHECKPOINT_DIR") or checkpoint_dir
-        self._checkpoint_dir = local_folder("the checkpoint directory", os.fspath(given)) if given else None
+        self._checkpoint_dir = local_folder("the checkpoint directory", given) if given else None
         self._checkpoint_base: str | None = None
         self._checkpoints = CheckpointConfig()
         self._execution = ExecutionConfig(self)
@@ -230,7 +231,7 @@ class EnvironmentSettings:
     def set_savepoint(self, path: str | os.PathLike[str], allow_non_restored_state: bool = False) -> Self:
         """The program begins where the savepoint was taken, unless its checkpoint directory has a checkpoint already.
         Steps are matched by uid; state of steps that are gone is an error, or left out if that is allowed."""
-        self._savepoint = local_folder("a savepoint", os.fspath(path))
+        self._savepoint = local_folder("a savepoint", path)
         self._allow_non_restored_state = allow_non_restored_state
         return self
 

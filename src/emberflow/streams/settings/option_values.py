@@ -1,4 +1,4 @@
-"""How the values of Flink's options are read: durations, lists, pairs, names, restart strategies, folders."""
+"""How the values of Flink's options are read: durations, lists, pairs, names, restart strategies."""
 
 from __future__ import annotations
 
@@ -134,16 +134,6 @@ def restart_of(values: Mapping[str, Any]) -> RestartStrategy | None:
             given.get("attempts-before-reset-backoff"),
         )
     return None
-
-
-def local_folder(what: str, path: str) -> str:
-    """A path of this machine; `file:` URLs are accepted, other schemes raise NotSupported."""
-    for prefix in ("file://", "file:"):
-        if path.startswith(prefix):
-            return path[len(prefix) :]
-    if "://" in path:
-        refuse(f"{what} cannot be {path}", "use a folder of this machine, or one that is mounted there")
-    return path
 
 
 def refuse(what: str, way_out: str) -> NoReturn:
