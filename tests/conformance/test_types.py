@@ -60,7 +60,7 @@ def test_what_is_no_type_is_refused(given: Any) -> None:
         lambda: MapStateDescriptor("map", None, given),
         lambda: LOCAL.environment().from_collection([1], given),
     ):
-        with pytest.raises(InvalidArgument, match="is not a type|must be type information, not 'INT'"):
+        with pytest.raises(InvalidArgument, match=r"is not a type|must be type information, not 'INT'"):
             declare()
 
 

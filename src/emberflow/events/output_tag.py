@@ -46,7 +46,9 @@ class OutputTag(Generic[T]):
         if not tag_id:
             raise InvalidArgument("an OutputTag needs a non-empty name")
         self.tag_id = tag_id
-        self.type_info: Any = RowTypeInfo(tuple(type_info)) if isinstance(type_info, list) else type_info
+        self.type_info: Any = (
+            RowTypeInfo(tuple(type_info)) if type_info and isinstance(type_info, list) else type_info
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, OutputTag) and other.tag_id == self.tag_id
