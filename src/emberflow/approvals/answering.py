@@ -52,8 +52,12 @@ def questions(checkpoint_dir: str | Path, *, answered: bool = False) -> list[Sto
     found: list[StoredQuestion] = []
     for path in sorted(folder.glob(f"*{QUESTION}")):
         body = read_question(path)
-        if body is not None:
-            found.append(_stored(body, read_answer(path.with_name(f"{body['id']}{ANSWER}"))))
+        if body is None:
+            continue
+        answer = read_answer(path.with_name(f"{body['id']}{ANSWER}"))
+        # The job removes a settled question before its answer: without both, it was settled just now.
+        if answer is not None or path.exists():
+            found.append(_stored(body, answer))
     if answered:
         found += [_stored(body, body["answer"]) for body in read_history(folder / HISTORY)]
     chosen = [item for item in found if answered or item.answer is None]
